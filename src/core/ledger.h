@@ -1,0 +1,62 @@
+// gpu_seconds as exact integers (DESIGN 7): intervals, their split by pool and month, and the hash
+// chain over the rows. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/step.h"
+
+namespace tp::core {
+
+// One row of the append-only ledger: one pool of one attempt within one month.
+struct LedgerRow {
+  int64_t seq = 0;
+  int64_t run = 0;
+  int32_t step = 0;
+  int32_t attempt = 0;
+  int32_t pool = 0;
+  std::string series;
+  std::string profile;
+  std::string owner;
+  std::string project;
+  std::string month;  // YYYY-MM in accounting.timezone
+  int64_t cards = 0;
+  int64_t start_unix_ms = 0;
+  int64_t end_unix_ms = 0;
+  int64_t gpu_ms = 0;  // (end - start) x cards; negative only in a delta row
+  bool flagged = false;
+  bool delta = false;
+  std::string evidence;
+  std::string previous_hash;  // hex SHA-256; empty in the first row
+  std::string hash;           // over every other field
+  bool operator==(const LedgerRow&) const = default;
+};
+
+// Opens at the last rank's start record. Needs a start record of every rank.
+Meter OpenMeter(const std::vector<RankObservation>& ranks);
+
+// Closes at the last rank's end record; durations come from the boot clock within one boot. Without an
+// end record of every rank: at the last heartbeat or sighting, whichever is later, flagged.
+void CloseMeter(Meter& meter, const std::vector<RankObservation>& ranks, std::optional<absl::Time> last_sighting);
+
+// Wall milliseconds of a closed meter, never negative.
+int64_t MeteredMs(const Meter& meter);
+
+// The rows of a closed meter, without seq and hashes: one per pool and month, summing exactly to
+// MeteredMs x cards.
+struct LedgerOwner {
+  StepRef step;
+  int32_t attempt = 0;
+  std::string owner;
+  std::string project;
+};
+std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter,
+                                  const std::vector<PoolPlacement>& pools, absl::TimeZone zone);
+
+// The bytes that `hash` covers: every field but `hash`, each with its length in front.
+std::string HashedBytes(const LedgerRow& row);
+
+}  // namespace tp::core

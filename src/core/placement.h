@@ -1,0 +1,51 @@
+// Whole cards by node and index (DESIGN 6, capacity). A node may belong to several series; a card is
+// counted once. Pure; rebuilt at start from the live attempts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/registry.h"
+#include "core/step.h"
+
+namespace tp::core {
+
+class Capacity {
+ public:
+  explicit Capacity(const Registry& registry);
+
+  // New nodes and cards; what is held stays held.
+  void Reload(const Registry& registry);
+
+  // All pools or none, lowest node then card index first, avoiding `avoid_node` where another fits.
+  // Ports are those of PoolPlacement::master_port, unique among live attempts.
+  std::optional<std::vector<PoolPlacement>> Place(const ResolvedShape& shape, const std::string& avoid_node) const;
+
+  // Whether the shape could be placed if nothing were held.
+  bool CouldEverFit(const ResolvedShape& shape) const;
+
+  void Take(const std::vector<PoolPlacement>& placement);
+  void Release(const std::vector<PoolPlacement>& placement);
+
+  int64_t FreeCards(const std::string& series) const;
+  int64_t TotalCards(const std::string& series) const;
+
+ private:
+  struct NodeCards {
+    std::string address;
+    int cards = 0;
+    std::set<int> held;
+    int cpu_ranks = 0;  // ranks of cpu series on this node
+  };
+  std::map<std::string, NodeCards> nodes_;
+  std::map<std::string, std::vector<std::string>> series_nodes_;
+  std::map<std::string, int> series_gpus_;
+  std::set<int> ports_;
+};
+
+}  // namespace tp::core

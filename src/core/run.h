@@ -1,0 +1,58 @@
+// One submission: what its steps share (DESIGN 2), and the word its steps roll up to (DESIGN 8). Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/state.h"
+#include "core/step.h"
+
+namespace tp::core {
+
+struct Run {
+  int64_t n = 0;
+  std::string slug;
+  std::string owner;
+  std::string project;
+  std::string snapshot_id;
+  std::map<std::string, std::string> labels;
+  int32_t priority = 50;
+  absl::Time created_at;
+  bool snapshot_available = true;
+  bool operator==(const Run&) const = default;
+
+  std::string id() const;
+};
+
+struct RunWithSteps {
+  Run run;
+  std::vector<Step> steps;  // by index
+  bool operator==(const RunWithSteps&) const = default;
+};
+
+// The list's one word: a job state, or PARTIAL.
+enum class RunWord : uint8_t {
+  kQueued,
+  kSubmitted,
+  kPending,
+  kRunning,
+  kPaused,
+  kSucceeded,
+  kFailed,
+  kStopped,
+  kPartial,
+};
+inline constexpr int kRunWordCount = 9;
+std::string_view Name(RunWord word);
+std::optional<RunWord> ParseRunWord(std::string_view name);
+bool IsTerminal(RunWord word);
+
+// `steps` by index; at least one.
+RunWord RollUp(const std::vector<Step>& steps);
+
+}  // namespace tp::core

@@ -1,0 +1,99 @@
+// What the API asks of the loop, and what it is told. Values only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/gates.h"
+#include "core/run.h"
+#include "core/step.h"
+#include "store/rows.h"
+
+namespace tp::loop {
+
+struct Principal {
+  std::string user;
+  store::Role role = store::Role::kUser;
+  bool operator==(const Principal&) const = default;
+
+  bool at_least(store::Role wanted) const { return role >= wanted; }
+};
+
+struct SubmitRun {
+  std::string name;  // becomes the slug
+  std::string project;
+  std::string snapshot_id;
+  std::map<std::string, std::string> labels;
+  std::vector<core::StepSpec> steps;
+  bool dry_run = false;  // resolve and say which gates it would meet; nothing is created
+};
+struct StopRun {
+  int64_t run = 0;
+};
+struct PauseRun {
+  int64_t run = 0;
+};
+struct ResumeRun {
+  int64_t run = 0;
+};
+// A terminal run is not in the loop's memory: the caller read it from the store.
+struct RetryRun {
+  core::RunWithSteps stored;
+};
+struct AddSnapshot {
+  store::SnapshotRow snapshot;
+};
+struct AddToken {
+  store::TokenRow token;
+};
+
+using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, AddSnapshot, AddToken>;
+
+// A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
+// operators and admins any; PERMISSION_DENIED.
+struct Command {
+  Principal who;
+  std::string request_id;   // never empty
+  std::string method;       // for the audit
+  std::string body_sha256;  // of the request; the same id with another body is ALREADY_EXISTS
+  Action action;
+};
+
+// A run as the loop sees it now, with what holds its queued steps.
+struct LiveRun {
+  core::RunWithSteps run;
+  std::vector<std::vector<core::GateVerdict>> gates;  // by step; empty unless QUEUED
+  std::vector<core::ResolvedShape> shapes;            // by step; the frozen one while there is an attempt
+};
+
+struct Answer {
+  int64_t run = 0;
+  std::string run_id;
+  std::string note;  // what the user is told
+  std::optional<LiveRun> live;
+};
+
+// Called once, on a thread of the loop's, after the commit that made it true. Must not block.
+using Reply = std::function<void(absl::StatusOr<Answer>)>;
+
+// Committed state of live runs; runs that are not live are left out.
+struct Query {
+  std::vector<int64_t> runs;
+};
+using QueryReply = std::function<void(std::vector<LiveRun>)>;
+
+// After each commit: its events, in order, to whoever follows. Called on a thread of the loop's; must
+// not block.
+struct CommitNotice {
+  int64_t revision = 0;
+  std::vector<store::EventRow> events;
+};
+using CommitListener = std::function<void(const CommitNotice&)>;
+
+}  // namespace tp::loop

@@ -1,0 +1,121 @@
+// What a transaction carries and what start-up loads. Values only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/ledger.h"
+#include "core/run.h"
+#include "core/step.h"
+#include "tp/backend.h"
+
+namespace tp::store {
+
+// A change of a step, for `tp events`, the job page and watches. `revision` is global and gapless
+// within an epoch.
+struct EventRow {
+  int64_t revision = 0;
+  absl::Time at;
+  int64_t run = 0;
+  int32_t step = 0;
+  int32_t attempt = 0;
+  std::string event;  // core::Name(EventKind)
+  core::JobState from = core::JobState::kQueued;
+  core::JobState to = core::JobState::kQueued;
+  std::string note;
+  bool operator==(const EventRow&) const = default;
+};
+
+enum class OutboxKind : uint8_t { kLaunch, kFence, kSignal, kRemove };
+
+// An effect that a commit owes to a backend; deleted by the commit that records its answer.
+struct OutboxRow {
+  int64_t id = 0;
+  core::AttemptRef attempt;
+  OutboxKind kind = OutboxKind::kLaunch;
+  StopLevel level = StopLevel::kTerm;  // kSignal only
+  std::string key;
+  std::string nonce;
+  std::string backend;
+  absl::Time created_at;
+  bool operator==(const OutboxRow&) const = default;
+};
+
+// The remembered answer to a mutating call. Kept as long as the run it speaks of.
+struct RequestRow {
+  std::string principal;
+  std::string request_id;
+  std::string method;
+  std::string body_sha256;  // same id, other body: refused
+  int64_t run = 0;
+  std::string note;  // the sentence that was answered
+  bool operator==(const RequestRow&) const = default;
+};
+
+struct SnapshotRow {
+  std::string id;  // sha256 of the archive, hex
+  std::string owner;
+  int64_t bytes = 0;
+  int64_t files = 0;
+  absl::Time created_at;
+  bool operator==(const SnapshotRow&) const = default;
+};
+
+enum class Role : uint8_t { kViewer, kUser, kOperator, kAdmin };
+
+struct TokenRow {
+  std::string id;
+  std::string secret_sha256;  // hex; the secret itself is never stored
+  std::string user;
+  Role role = Role::kUser;
+  absl::Time created_at;
+  bool operator==(const TokenRow&) const = default;
+};
+
+struct AuditRow {
+  absl::Time at;
+  std::string principal;
+  std::string method;
+  int64_t run = 0;  // 0: not about a run
+  std::string detail;
+  bool operator==(const AuditRow&) const = default;
+};
+
+// Counters that never go back within an epoch.
+struct Meta {
+  int64_t epoch = 1;
+  int64_t revision = 0;
+  int64_t next_run = 1;
+  int64_t next_outbox = 1;
+  int64_t ledger_seq = 0;
+  std::string ledger_hash;
+  bool operator==(const Meta&) const = default;
+};
+
+// One atomic commit. Rows are whole values: a step or run is inserted or replaced.
+struct Txn {
+  Meta meta;  // after the commit
+  std::vector<core::Run> runs;
+  std::vector<core::Step> steps;
+  std::vector<EventRow> events;
+  std::vector<OutboxRow> outbox_added;
+  std::vector<int64_t> outbox_done;
+  std::vector<core::LedgerRow> ledger;
+  std::vector<RequestRow> requests;
+  std::vector<SnapshotRow> snapshots;
+  std::vector<TokenRow> tokens;
+  std::vector<AuditRow> audit;
+};
+
+// What the loop starts from: everything that is not over, and what is still owed.
+struct Loaded {
+  Meta meta;
+  std::vector<core::RunWithSteps> runs;  // those whose word is not terminal, by n
+  std::vector<OutboxRow> outbox;         // by id
+  bool operator==(const Loaded&) const = default;
+};
+
+}  // namespace tp::store

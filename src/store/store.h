@@ -1,0 +1,89 @@
+// Where tpd's state is kept. Two implementations with one meaning: SqliteStore, and MemoryStore for
+// the simulator and tests; one test suite runs against both.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/run.h"
+#include "store/rows.h"
+
+namespace tp::store {
+
+// The writing side. Owned by one thread at a time (the writer); blocking.
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // All of it or nothing, durable when it returns OK. RESOURCE_EXHAUSTED: the disk is full, nothing was
+  // written. Any other error: the state of the storage is not known, the process must end.
+  virtual absl::Status Commit(const Txn& txn) = 0;
+
+  virtual absl::StatusOr<Loaded> Load() = 0;
+
+  // Starts a new epoch over a database that was restored (DESIGN 5.10): run numbers from `next_run`.
+  virtual absl::Status BeginEpoch(int64_t epoch, int64_t next_run) = 0;
+};
+
+struct RunFilter {
+  std::optional<std::string> owner;
+  std::optional<std::string> project;
+  std::vector<core::RunWord> words;  // empty: all
+  std::optional<absl::Time> changed_after;  // unfinished ones, and those whose word changed later than this
+  std::map<std::string, std::string> labels;  // all must match
+};
+
+// Newest first by n, a total order.
+struct RunPage {
+  std::vector<core::RunWithSteps> runs;
+  std::optional<int64_t> next_before;  // pass as `before` for the next page
+};
+
+enum class UsageKey : uint8_t { kUser, kProject, kSeries, kProfile, kDay, kMonth, kRun };
+
+struct UsageRow {
+  std::string key;
+  int64_t gpu_ms = 0;
+  int64_t runs = 0;
+  bool operator==(const UsageRow&) const = default;
+};
+
+struct UsageFilter {
+  std::optional<std::string> owner;
+  std::optional<std::string> project;
+  std::optional<absl::Time> from;
+  std::optional<absl::Time> to;
+  std::optional<int64_t> run;
+};
+
+// The reading side: committed state only. Thread-safe; each call uses a read-only connection of its own.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+
+  virtual absl::StatusOr<core::RunWithSteps> GetRun(int64_t n) = 0;  // NOT_FOUND
+  virtual absl::StatusOr<int64_t> LastRun(const std::string& owner) = 0;  // NOT_FOUND: none yet
+  virtual absl::StatusOr<RunPage> ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) = 0;
+  virtual absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) = 0;
+  // Runs with an event of a revision above the given one, and the newest revision.
+  virtual absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) = 0;
+  virtual absl::StatusOr<int64_t> Revision() = 0;
+  virtual absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
+                                                                const std::string& request_id) = 0;
+  virtual absl::StatusOr<std::optional<SnapshotRow>> FindSnapshot(const std::string& id) = 0;
+  virtual absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) = 0;
+  virtual absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) = 0;
+  virtual absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq,
+                                                              int limit) = 0;
+};
+
+// Walks the whole ledger chain and compares the aggregates; the first fault found, or OK.
+absl::Status CheckLedger(Reader& reader);
+
+}  // namespace tp::store

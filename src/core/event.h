@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "core/state.h"
 #include "core/step.h"
-#include "tp/backend.h"
+#include "tp/attempt.h"
 #include "tp/observation.h"
 
 namespace tp::core {
@@ -42,7 +42,7 @@ struct DependencyFailed {
   std::string sentence;
 };
 
-// Answers of the backend. LaunchAccepted etc. are those of <tp/backend.h>.
+// Answers of the backend. LaunchAccepted etc. are those of <tp/attempt.h>.
 using LaunchAnswered = LaunchResult;
 using FenceAnswered = FenceResult;
 struct Observed {

@@ -10,7 +10,7 @@
 #include "core/ledger.h"
 #include "core/run.h"
 #include "core/step.h"
-#include "tp/backend.h"
+#include "tp/attempt.h"
 
 namespace tp::store {
 

@@ -98,7 +98,8 @@ class Ban:
 
 
 DETERMINISTIC = ("src/core/*", "src/loop/*", "src/sim/*")
-LOOP_SHELL: tuple[str, ...] = ()
+# Drives the loop with real threads and clocks.
+LOOP_SHELL = ("src/loop/loop_thread.*",)
 
 BANS = [
     Ban(re.compile(r"\babsl::string_view\b"), ("src/*", "cli/*", "include/*"), ("src/base/*",),

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SHOWN_FAILURES = 10
+SHOWN_LINES = 25
 SCENARIOS_LINE = re.compile(r"^SCENARIOS (\S+) (\d+)\s*$", re.MULTILINE)
 
 
@@ -33,7 +35,7 @@ class RunResult:
 
     executed: Counter = field(default_factory=Counter)
     passed: int = 0
-    failed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # name -> output
     skipped: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -99,7 +101,7 @@ def read_run(labels: dict[str, list[str]], junit: ElementTree.Element, suites: l
         elif status == "disabled" or (skip is not None and skip.get("message", "").startswith("SKIP_")):
             result.skipped.append(name)
         else:
-            result.failed.append(name)
+            result.failed[name] = case.findtext("system-out", "")
     for name in sorted(set(labels) - seen):
         result.problems.append(f"{name}: listed by ctest but not in its report")
     return result
@@ -134,6 +136,13 @@ def table(results: dict[str, RunResult], suites: list[str], minimums: dict[str, 
     )
 
 
+def print_failures(run: str, result: RunResult) -> None:
+    """The end of the output of the first few; all of it is in the log."""
+    for name, output in list(result.failed.items())[:SHOWN_FAILURES]:
+        print(f"--- {run}: {name}")
+        print("\n".join(f"  | {line}" for line in output.rstrip().split("\n")[-SHOWN_LINES:]))
+
+
 def judge(run: str, result: RunResult, allowed: list[AllowedSkip], minimums: dict[str, int]) -> list[str]:
     """Everything that makes this run red, one sentence each."""
     complaints = [f"{run}: {name} failed" for name in result.failed]
@@ -165,7 +174,9 @@ def main(arguments: list[str]) -> int:
         for complaint in judge(run, result, allowed, minimums.get(run, {}))
     ]
 
-    print("Executed scenarios per suite")
+    for run, result in results.items():
+        print_failures(run, result)
+    print("\nExecuted scenarios per suite")
     print(table(results, suites, minimums))
     for run, result in results.items():
         for name in result.skipped:

@@ -59,7 +59,7 @@ struct LaunchSpec {
   AttemptPaths paths;
   std::vector<std::string> argv;
   std::vector<RankLaunch> ranks;  // in (pool, rank) order
-  std::string overrides_json;     // content of $TP_OVERRIDES_FILE; empty: no overrides
+  std::vector<std::string> overrides_json;  // by pool: content of its $TP_OVERRIDES_FILE, always an object
   int64_t log_max_bytes = 0;
   int heartbeat_ms = 0;
   bool operator==(const LaunchSpec&) const = default;

@@ -1,0 +1,64 @@
+#include "auth/roles.h"
+
+#include "base/status.h"
+
+namespace tp::auth {
+namespace {
+
+using store::Role;
+
+struct MethodRole {
+  std::string_view method;
+  Role role;
+};
+
+constexpr MethodRole kMethodRoles[] = {
+    {"/tp.v1.RunService/SubmitRun", Role::kUser},
+    {"/tp.v1.RunService/GetRun", Role::kViewer},
+    {"/tp.v1.RunService/ListRuns", Role::kViewer},
+    {"/tp.v1.RunService/WatchRun", Role::kViewer},
+    {"/tp.v1.RunService/WatchEvents", Role::kViewer},
+    {"/tp.v1.RunService/StopRun", Role::kUser},
+    {"/tp.v1.RunService/PauseRun", Role::kUser},
+    {"/tp.v1.RunService/ResumeRun", Role::kUser},
+    {"/tp.v1.RunService/RetryRun", Role::kUser},
+    {"/tp.v1.RunService/ListRunEvents", Role::kViewer},
+    {"/tp.v1.RunService/ListResults", Role::kViewer},
+    {"/tp.v1.RunService/ReadResult", Role::kViewer},
+    {"/tp.v1.RunService/ReadMetrics", Role::kViewer},
+    {"/tp.v1.LogService/ReadLog", Role::kViewer},
+    {"/tp.v1.SnapshotService/UploadSnapshot", Role::kUser},
+    {"/tp.v1.SnapshotService/GetSnapshot", Role::kViewer},
+    {"/tp.v1.RegistryService/ListSeries", Role::kViewer},
+    {"/tp.v1.RegistryService/ListProfiles", Role::kViewer},
+    {"/tp.v1.UsageService/QueryUsage", Role::kViewer},
+    {"/tp.v1.UsageService/ListIntervals", Role::kViewer},
+    {"/tp.v1.SystemService/GetServerInfo", Role::kViewer},
+    {"/tp.v1.SystemService/WhoAmI", Role::kViewer},
+};
+
+}  // namespace
+
+std::optional<Role> RequiredRole(std::string_view method) {
+  for (const MethodRole& row : kMethodRoles) {
+    if (row.method == method) return row.role;
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckMayCall(const Identity& caller, std::string_view method) {
+  const auto required = RequiredRole(method);
+  if (required && caller.role >= *required) return absl::OkStatus();
+  return Error(absl::StatusCode::kPermissionDenied, "{} is a {} and {} needs the role {}: ask an admin", caller.user,
+               Name(caller.role), method.substr(method.rfind('/') + 1), required ? Name(*required) : "admin");
+}
+
+bool MayReadContent(const Identity& caller, std::string_view owner) {
+  return caller.user == owner || caller.role >= Role::kOperator;
+}
+
+bool MayReadEnvironment(const Identity& caller, std::string_view owner) {
+  return caller.user == owner || caller.role >= Role::kAdmin;
+}
+
+}  // namespace tp::auth

@@ -23,7 +23,7 @@ enum class Claim {
 enum class Tree {
   kUnknown,  // not started yet, or its host does not answer
   kAlive,
-  kGone,  // verified: no process of the tree is left and none can start
+  kGone,  // verified: no process of the tree is left and none can start; any end record was read after that
 };
 
 struct RankObservation {

@@ -1,5 +1,5 @@
 // Whole cards by node and index (DESIGN 6, capacity). A node may belong to several series; a card is
-// counted once. Pure; rebuilt at start from the live attempts.
+// counted once. On a cpu series a node is one place. Pure; rebuilt at start from the live attempts.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +35,29 @@ class Capacity {
   int64_t FreeCards(const std::string& series) const;
   int64_t TotalCards(const std::string& series) const;
 
+  // Whether two of the placements hold the same card.
+  static bool Oversubscribed(const std::vector<const std::vector<PoolPlacement>*>& live);
+
  private:
   struct NodeCards {
     std::string address;
     int cards = 0;
     std::set<int> held;
-    int cpu_ranks = 0;  // ranks of cpu series on this node
+    bool place_held = false;  // by a rank of a cpu series: a node is one place
   };
+
+  std::vector<std::string> Candidates(const std::string& series, const std::string& avoid_node) const;
+  std::optional<PoolPlacement> PlacePool(const PoolShape& wanted, const std::string& avoid_node,
+                                         std::map<std::string, std::set<int>>& taken,
+                                         std::set<std::string>& used_nodes) const;
+  std::vector<int> FreeOn(const NodeCards& node, const std::set<int>& taken, int wanted) const;
+  std::optional<int> FreePort(const std::set<int>& ports) const;
+
   std::map<std::string, NodeCards> nodes_;
   std::map<std::string, std::vector<std::string>> series_nodes_;
   std::map<std::string, int> series_gpus_;
   std::set<int> ports_;
+  int next_port_ = 0;  // ports are handed out in turn, so that a late process of the last job disturbs nobody
 };
 
 }  // namespace tp::core

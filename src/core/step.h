@@ -85,6 +85,7 @@ enum class EndCause : uint8_t {
   kEngine,          // the engine explains the end (node lost, preempted, ...)
   kStop,
   kPause,
+  kWindow,          // a window closed before any rank owned it: back to QUEUED
   kTimeLimit,
   kStartTimeout,
   kPendingTimeout,
@@ -92,7 +93,7 @@ enum class EndCause : uint8_t {
   kRefused,         // the engine refused for now
   kAbsent,          // verified absent before it ran
 };
-inline constexpr int kEndCauseCount = 13;
+inline constexpr int kEndCauseCount = 14;
 std::string_view Name(EndCause cause);
 
 enum class SignalSent : uint8_t { kNone, kWarn, kTerm, kKill };
@@ -142,7 +143,8 @@ struct Attempt {
   std::optional<absl::Time> granted_at;  // cards given; start_timeout runs from here
   std::optional<Meter> meter;            // set once RUNNING was reached
   std::optional<Ending> ending;
-  bool freed = false;  // of the newest observation: nothing is left of it
+  EngineEnd engine_end = EngineEnd::kNone;
+  bool freed = false;  // nothing is left of it, verified (DESIGN 5.6)
   Sight sight;
   bool operator==(const Attempt&) const = default;
 
@@ -221,7 +223,6 @@ struct Policy {
   absl::Duration retry_cooldown = absl::Seconds(60);
   absl::Duration relaunch_backoff = absl::Seconds(1);
   absl::Duration relaunch_backoff_max = absl::Minutes(10);
-  absl::Duration lost_grace = absl::Seconds(2);  // a tree seen gone without a record, before it counts
   bool operator==(const Policy&) const = default;
 };
 

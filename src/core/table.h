@@ -36,6 +36,12 @@ class StateSet {
   uint8_t bits_ = 0;
 };
 
+enum class Then : uint8_t {
+  kDone,
+  kAgain,   // the same event is looked at once more in the new state
+  kRefuse,  // a request that is illegal here; the action's note says why, nothing changes
+};
+
 struct Rule {
   StateSet from;
   EventKind on;
@@ -44,7 +50,7 @@ struct Rule {
   std::optional<JobState> to;  // nothing: the state stays
   std::string_view then;       // the action, in words
   void (*act)(Change&);
-  bool again = false;  // the same event is looked at once more in the new state
+  Then then_what = Then::kDone;
 };
 
 using Table = std::vector<Rule>;

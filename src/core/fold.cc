@@ -1,0 +1,122 @@
+#include "core/fold.h"
+
+#include "base/overloaded.h"
+
+namespace tp::core {
+namespace {
+
+// Running time is saved at least this often, so that a restart forgets no more of a time limit.
+constexpr absl::Duration kSaveRunningTimeEvery = absl::Seconds(10);
+
+void MergeRank(RankObservation& known, const RankObservation& seen) {
+  if (!known.started && seen.started) known.started = seen.started;
+  if (!known.ended && seen.ended) known.ended = seen.ended;
+  if (seen.heartbeat && (!known.heartbeat || known.heartbeat->count < seen.heartbeat->count)) {
+    known.heartbeat = seen.heartbeat;
+  }
+  if (known.tree != Tree::kGone) known.tree = seen.tree;
+}
+
+void MergeRanks(Attempt& attempt, const std::vector<RankObservation>& seen) {
+  for (const RankObservation& rank : seen) {
+    for (RankObservation& known : attempt.ranks) {
+      if (known.pool == rank.pool && known.rank == rank.rank) MergeRank(known, rank);
+    }
+  }
+}
+
+void MergeClaim(Attempt& attempt, Claim seen) {
+  if (attempt.claim == Claim::kNone) attempt.claim = seen;
+}
+
+// Only time between two sights in a row counts; what passed under Unknown or with tpd down does not.
+void CountRunningTime(Step& step, absl::Time now) {
+  const Sight& sight = step.attempt->sight;
+  const bool metered = step.attempt->meter && !step.attempt->meter->closed_unix_us;
+  if (step.state != JobState::kRunning || !metered || !sight.last_seen || sight.unknown_since) return;
+  if (now > *sight.last_seen) step.ran += now - *sight.last_seen;
+}
+
+void See(Step& step, absl::Time now) {
+  CountRunningTime(step, now);
+  Sight& sight = step.attempt->sight;
+  sight.last_seen = now;
+  sight.unknown_since.reset();
+  sight.unknown_why.clear();
+}
+
+void FoldPresent(Step& step, const Present& present, absl::Time now) {
+  See(step, now);
+  Attempt& attempt = *step.attempt;
+  attempt.sight.absent_count = 0;
+  attempt.sight.absent_since.reset();
+  attempt.sight.engine_reason = present.reason;
+  MergeClaim(attempt, present.claim);
+  MergeRanks(attempt, present.ranks);
+  if (!attempt.granted_at && (present.cards_granted || attempt.owned())) attempt.granted_at = now;
+  if (present.engine_end != EngineEnd::kNone) attempt.engine_end = present.engine_end;
+  attempt.freed = present.freed;
+}
+
+void FoldAbsent(Step& step, const Absent& absent, absl::Time now, const Policy& policy) {
+  See(step, now);
+  Attempt& attempt = *step.attempt;
+  MergeClaim(attempt, absent.claim);
+  MergeRanks(attempt, absent.ranks);
+  // While the launch call is under way its object may simply not be there yet.
+  if (attempt.handover == Handover::kSending) return;
+  Sight& sight = attempt.sight;
+  if (!sight.absent_since) sight.absent_since = now;
+  ++sight.absent_count;
+  attempt.freed = sight.absent_count >= policy.absent_confirmations && now - *sight.absent_since >= policy.absent_grace;
+}
+
+void FoldUnknown(Step& step, const Unknown& unknown, absl::Time now) {
+  Sight& sight = step.attempt->sight;
+  if (!sight.unknown_since) sight.unknown_since = now;
+  sight.unknown_why = unknown.why;
+  // Two answers of Absent count only when nothing unobservable lay between them.
+  sight.absent_count = 0;
+  sight.absent_since.reset();
+}
+
+}  // namespace
+
+std::vector<RankObservation> EmptyRanks(const std::vector<PoolPlacement>& placement) {
+  std::vector<RankObservation> ranks;
+  for (size_t pool = 0; pool < placement.size(); ++pool) {
+    for (size_t rank = 0; rank < placement[pool].ranks.size(); ++rank) {
+      RankObservation empty;
+      empty.pool = static_cast<int>(pool);
+      empty.rank = static_cast<int>(rank);
+      ranks.push_back(empty);
+    }
+  }
+  return ranks;
+}
+
+void FoldObservation(Step& step, const Observation& observation, absl::Time now, const Policy& policy) {
+  if (!step.attempt) return;
+  std::visit(Overloaded{
+                 [&](const Present& present) { FoldPresent(step, present, now); },
+                 [&](const Absent& absent) { FoldAbsent(step, absent, now, policy); },
+                 [&](const Unknown& unknown) { FoldUnknown(step, unknown, now); },
+             },
+             observation);
+}
+
+bool WorthSaving(const Step& before, const Step& after) {
+  if (!before.attempt || !after.attempt) return !(before == after);
+  if (after.ran - before.ran >= kSaveRunningTimeEvery) return true;
+  const Attempt& old = *before.attempt;
+  const Attempt& now = *after.attempt;
+  if (old.claim != now.claim || old.freed != now.freed || old.engine_end != now.engine_end) return true;
+  if (old.granted_at != now.granted_at) return true;
+  for (size_t i = 0; i < now.ranks.size(); ++i) {
+    if (old.ranks[i].started != now.ranks[i].started || old.ranks[i].ended != now.ranks[i].ended) return true;
+    if (old.ranks[i].tree != now.ranks[i].tree && now.ranks[i].tree == Tree::kGone) return true;
+  }
+  return false;
+}
+
+}  // namespace tp::core

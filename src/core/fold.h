@@ -1,0 +1,20 @@
+// Takes an observation into an attempt: records are only ever added, the claim is only ever found.
+// Decides nothing. Pure.
+#pragma once
+
+#include "absl/time/time.h"
+#include "core/step.h"
+#include "tp/observation.h"
+
+namespace tp::core {
+
+// An attempt with one entry for every rank of its placement, in (pool, rank) order.
+std::vector<RankObservation> EmptyRanks(const std::vector<PoolPlacement>& placement);
+
+void FoldObservation(Step& step, const Observation& observation, absl::Time now, const Policy& policy);
+
+// What must be written down although no row of the table was taken: new records, a found claim, a
+// change of what is shown, running time not yet saved.
+bool WorthSaving(const Step& before, const Step& after);
+
+}  // namespace tp::core

@@ -1,0 +1,229 @@
+#include "core/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include <fmt/format.h>
+
+namespace tp::core {
+namespace {
+
+std::string SignalName(int signal) {
+  struct Named {
+    int number;
+    std::string_view name;
+  };
+  static constexpr std::array<Named, 14> kNames = {{{SIGHUP, "SIGHUP"},
+                                                    {SIGINT, "SIGINT"},
+                                                    {SIGQUIT, "SIGQUIT"},
+                                                    {SIGILL, "SIGILL"},
+                                                    {SIGTRAP, "SIGTRAP"},
+                                                    {SIGABRT, "SIGABRT"},
+                                                    {SIGBUS, "SIGBUS"},
+                                                    {SIGFPE, "SIGFPE"},
+                                                    {SIGKILL, "SIGKILL"},
+                                                    {SIGUSR1, "SIGUSR1"},
+                                                    {SIGSEGV, "SIGSEGV"},
+                                                    {SIGPIPE, "SIGPIPE"},
+                                                    {SIGTERM, "SIGTERM"},
+                                                    {SIGXCPU, "SIGXCPU"}}};
+  for (const Named& named : kNames) {
+    if (named.number == signal) return std::string(named.name);
+  }
+  return fmt::format("signal {}", signal);
+}
+
+std::string RankName(const RankObservation& rank) { return fmt::format("rank {}-{}", rank.pool, rank.rank); }
+
+bool FailedByItself(const RankObservation& rank) {
+  return rank.ended && !rank.ended->signalled() && !rank.ended->clean();
+}
+
+bool LostWithoutRecord(const RankObservation& rank) { return rank.tree == Tree::kGone && !rank.ended; }
+
+Failure RankFailure(const RankObservation& rank) {
+  const EndRecord& end = *rank.ended;
+  const std::string how = DescribeRankExit(end);
+  if (end.exit == ExitKind::kKilled && end.oom_kills > 0) {
+    return {FailureKind::kUserOom,
+            fmt::format("{}: {}, out of memory: use less memory a rank or ask for more cards", RankName(rank), how)};
+  }
+  if (end.exit == ExitKind::kNotStarted) {
+    return {FailureKind::kUserExit,
+            fmt::format("{}: {}: check the command and that the file is in the snapshot", RankName(rank), how)};
+  }
+  return {FailureKind::kUserExit, fmt::format("{}: {}: its log says why", RankName(rank), how)};
+}
+
+Failure EvictionFailure(const RankObservation& rank) {
+  return {FailureKind::kEvicted,
+          fmt::format("{}: got SIGTERM from outside tp ({}): ask the admin of {} what ended it, or retry", RankName(rank),
+                      DescribeRankExit(*rank.ended), rank.ended->at.host.empty() ? "its node" : rank.ended->at.host)};
+}
+
+Failure LostFailure(const RankObservation& rank) {
+  return {FailureKind::kLost,
+          fmt::format("{}: its runner and processes are gone and left no end record: something killed the runner, "
+                      "or the host lost it; retry continues from the newest checkpoint",
+                      RankName(rank))};
+}
+
+std::optional<Failure> EngineFailure(EngineEnd end, const std::string& reason) {
+  const std::string words = reason.empty() ? "the engine gave no reason" : reason;
+  switch (end) {
+    case EngineEnd::kNone:
+    case EngineEnd::kExitedZero:
+      return std::nullopt;
+    case EngineEnd::kFailed:
+      return Failure{FailureKind::kUserExit, fmt::format("the engine reports a failed exit: {}", words)};
+    case EngineEnd::kOutOfMemory:
+      return Failure{FailureKind::kUserOom, fmt::format("out of memory: {}", words)};
+    case EngineEnd::kEvicted:
+      return Failure{FailureKind::kEvicted, fmt::format("the engine evicted it: {}", words)};
+    case EngineEnd::kPreempted:
+      return Failure{FailureKind::kPreempted, fmt::format("the engine preempted it: {}", words)};
+    case EngineEnd::kNodeLost:
+      return Failure{FailureKind::kNodeLost, fmt::format("a node was lost: {}", words)};
+    case EngineEnd::kTimeLimit:
+      return Failure{FailureKind::kTimeLimit, fmt::format("the engine's time limit ended it: {}", words)};
+    case EngineEnd::kImage:
+      return Failure{FailureKind::kImage, fmt::format("the image could not be used: {}", words)};
+  }
+  return std::nullopt;
+}
+
+bool EngineSaysClean(const Attempt& attempt) {
+  return attempt.engine_end == EngineEnd::kExitedZero && attempt.owned() &&
+         std::none_of(attempt.ranks.begin(), attempt.ranks.end(), [](const RankObservation& rank) {
+           return rank.ended && (rank.ended->signalled() || !rank.ended->clean());
+         });
+}
+
+Outcome JudgeFailure(const Step& step, const Policy& policy) {
+  if (!RetryAllowed(step, FailureOf(*step.attempt), policy)) return Outcome::kFailed;
+  return step.pause.any() ? Outcome::kPausedAfterFailure : Outcome::kRetried;
+}
+
+}  // namespace
+
+bool AllStarted(const Attempt& attempt) {
+  return !attempt.ranks.empty() && std::all_of(attempt.ranks.begin(), attempt.ranks.end(),
+                                               [](const RankObservation& rank) { return rank.started.has_value(); });
+}
+
+bool AllEnded(const Attempt& attempt) {
+  return std::all_of(attempt.ranks.begin(), attempt.ranks.end(),
+                     [](const RankObservation& rank) { return rank.ended.has_value(); });
+}
+
+bool AllClean(const Attempt& attempt) {
+  const bool by_records = std::all_of(attempt.ranks.begin(), attempt.ranks.end(), [](const RankObservation& rank) {
+    return rank.ended && rank.ended->clean() && !rank.ended->signalled();
+  });
+  return by_records || EngineSaysClean(attempt);
+}
+
+bool AnyLeft(const Attempt& attempt) {
+  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(),
+                     [](const RankObservation& rank) { return !rank.ended && rank.tree != Tree::kGone; });
+}
+
+std::optional<Cause> ObservedCause(const Attempt& attempt) {
+  for (const RankObservation& rank : attempt.ranks) {
+    if (FailedByItself(rank)) return Cause{EndCause::kRankFailed, RankFailure(rank)};
+  }
+  for (const RankObservation& rank : attempt.ranks) {
+    if (rank.ended && rank.ended->signalled()) return Cause{EndCause::kEvicted, EvictionFailure(rank)};
+  }
+  if (AllClean(attempt)) return Cause{EndCause::kFinished, std::nullopt};
+  if (auto failure = EngineFailure(attempt.engine_end, attempt.sight.engine_reason)) {
+    return Cause{EndCause::kEngine, std::move(failure)};
+  }
+  const bool over = attempt.owned() && attempt.freed;
+  for (const RankObservation& rank : attempt.ranks) {
+    if (LostWithoutRecord(rank) || (over && !rank.ended)) return Cause{EndCause::kRankLost, LostFailure(rank)};
+  }
+  return std::nullopt;
+}
+
+bool MayLeave(const Attempt& attempt) {
+  const bool fenced = attempt.claim == Claim::kFenced || (attempt.ending && attempt.ending->fence == FenceState::kWon);
+  return attempt.ending && attempt.freed && (fenced || attempt.owned());
+}
+
+Outcome Judge(const Step& step, const Policy& policy) {
+  const Attempt& attempt = *step.attempt;
+  if (AllClean(attempt) && attempt.owned()) return Outcome::kSucceeded;
+  if (step.stop_requested) return Outcome::kStopped;
+  switch (attempt.ending->cause) {
+    case EndCause::kFinished:
+    case EndCause::kRankFailed:
+    case EndCause::kEvicted:
+    case EndCause::kRankLost:
+    case EndCause::kEngine:
+    case EndCause::kStop:
+    case EndCause::kTimeLimit:
+    case EndCause::kStartTimeout:
+    case EndCause::kRejected:
+      return JudgeFailure(step, policy);
+    case EndCause::kPause:
+      return step.pause.any() ? Outcome::kPaused : Outcome::kResumed;
+    case EndCause::kWindow:
+    case EndCause::kPendingTimeout:
+    case EndCause::kRefused:
+    case EndCause::kAbsent:
+      return step.pause.any() ? Outcome::kPaused : Outcome::kRelaunched;
+  }
+  return Outcome::kFailed;
+}
+
+Failure FailureOf(const Attempt& attempt) {
+  if (attempt.ending && attempt.ending->failure) return *attempt.ending->failure;
+  return {FailureKind::kLost, "it ended without evidence of how: retry continues from the newest checkpoint"};
+}
+
+bool RetryAllowed(const Step& step, const Failure& failure, const Policy& policy) {
+  if (!step.attempt || !step.attempt->meter) return false;  // this attempt never reached RUNNING
+  switch (Traits(failure.kind).budget) {
+    case RetryBudget::kNever:
+      return false;
+    case RetryBudget::kUser:
+      return step.user_retries_used < std::min(policy.user_retries, step.spec.user_retries.value_or(INT32_MAX));
+    case RetryBudget::kInfrastructure:
+      return step.infrastructure_retries_used <
+             std::min(policy.infrastructure_retries, step.spec.infrastructure_retries.value_or(INT32_MAX));
+  }
+  return false;
+}
+
+std::string DescribeRankExit(const EndRecord& record) {
+  switch (record.exit) {
+    case ExitKind::kExited:
+      return record.ambiguous && record.code > 128
+                 ? fmt::format("exit {} or killed by {}", record.code, SignalName(record.code - 128))
+                 : fmt::format("exit {}", record.code);
+    case ExitKind::kKilled:
+      return fmt::format("killed by {}", SignalName(record.term_signal));
+    case ExitKind::kNotStarted:
+      return fmt::format("could not start ({})", record.start_error);
+  }
+  return "no exit record";
+}
+
+std::string DescribeExit(const Attempt& attempt) {
+  if (attempt.ranks.empty()) return "no exit record";
+  // What ended by itself says more than what was signalled because of it, a failure more than a success.
+  const auto telling = [](const RankObservation& rank) {
+    return !rank.ended ? 0 : FailedByItself(rank) ? 3 : rank.ended->clean() ? 1 : 2;
+  };
+  const RankObservation* worst = nullptr;
+  for (const RankObservation& rank : attempt.ranks) {
+    if (rank.ended && (!worst || telling(rank) > telling(*worst))) worst = &rank;
+  }
+  if (!worst) return "no exit record";
+  if (attempt.ranks.size() == 1 || (AllEnded(attempt) && worst->ended->clean())) return DescribeRankExit(*worst->ended);
+  return fmt::format("{}: {}", RankName(*worst), DescribeRankExit(*worst->ended));
+}
+
+}  // namespace tp::core

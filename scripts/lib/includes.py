@@ -22,7 +22,7 @@ TARGETS = [
     ("proto", r"tp/v1/.*\.pb\.h|google/protobuf/.*"),
     ("tp/backend.h", r"tp/backend\.h"),
     ("public", r"tp/[a-z_]+\.h"),
-    ("store_interface", r"store/(store|rows)\.h"),
+    ("store_interface", r"store/(store|rows|chain)\.h"),
     ("absl", r"absl/.*"),
     ("fmt", r"fmt/.*"),
     ("spdlog", r"spdlog/.*"),

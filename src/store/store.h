@@ -74,6 +74,7 @@ class Reader {
   // Runs with an event of a revision above the given one, and the newest revision.
   virtual absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) = 0;
   virtual absl::StatusOr<int64_t> Revision() = 0;
+  virtual absl::StatusOr<Meta> ReadMeta() = 0;
   virtual absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
                                                                 const std::string& request_id) = 0;
   virtual absl::StatusOr<std::optional<SnapshotRow>> FindSnapshot(const std::string& id) = 0;

@@ -1,42 +1,50 @@
 // The hardware registry as an immutable value (DESIGN 3), the way the loop and the resource flag use
-// it. Filled by src/config from registry.yaml and tpd.yaml. Pure.
+// it. Filled by src/config from registry.yaml and tpd.yaml, which guarantees what is said here; the
+// core reports a registry that breaks a guarantee and never relies on one for safety. Pure.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "absl/status/statusor.h"
-#include "core/step.h"
 
 namespace tp::core {
 
 struct Node {
   std::string name;
   std::string address;  // how ranks reach it
+  bool operator==(const Node&) const = default;
 };
 
 struct Series {
   std::string name;
   std::string description;
   int gpus_per_node = 0;  // 0: a cpu series, totals count nodes
-  std::vector<Node> nodes;
+  std::vector<Node> nodes;  // empty: the engine knows them
   bool virtual_cards = false;  // declared, not looked for (no accelerator needed)
   std::string executor;              // name of an Executor
   std::string executor_distributed;  // for several nodes or pools; empty: `executor`
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> locked_env;
   std::string constraint;  // slurm
+  bool operator==(const Series&) const = default;
 };
 
-// Overrides of one framework, as JSON text of an object.
-using FrameworkOverrides = std::map<std::string, std::string>;
+// Overrides of one framework.
+struct FrameworkOverride {
+  std::string json;  // an object
+  std::string text;  // the same in the style the registry names, for TP_OVERRIDES_<FRAMEWORK>
+  bool operator==(const FrameworkOverride&) const = default;
+};
+using FrameworkOverrides = std::map<std::string, FrameworkOverride>;  // by framework
 
+// What a profile gives to a job of one total. Complete: the base is already merged into it.
 struct ShapeOverrides {
   std::map<std::string, std::string> env;
   FrameworkOverrides overrides;
+  bool operator==(const ShapeOverrides&) const = default;
 };
 
 struct Profile {
@@ -44,9 +52,9 @@ struct Profile {
   std::string series;
   std::string description;
   int64_t default_total = 1;
-  std::map<std::string, std::string> env;
-  FrameworkOverrides overrides;
-  std::map<int64_t, ShapeOverrides> shapes;
+  ShapeOverrides base;  // for a total that `shapes` does not hold
+  std::map<int64_t, ShapeOverrides> shapes;  // by total
+  bool operator==(const Profile&) const = default;
 };
 
 enum class OverrideStyle : uint8_t { kArgparse, kHydra, kEnv };
@@ -56,8 +64,17 @@ struct Executor {
   std::string provider;  // cpu, gpu, gpu_distributed
   std::string profile;
   std::string backend;
-  std::string config_json;
+  std::string config_json;  // an object; jobs.executor_defaults of the backend merged in
+  // What the executors of several pools must agree on, from the config: namespace, storage, queue,
+  // account, launcher. As JSON text; only what is set.
+  std::map<std::string, std::string> shared;
+  bool operator==(const Executor&) const = default;
 };
+
+// The profile of a step without --profile: the default cpu executor.
+inline constexpr std::string_view kDefaultProfile = "cpu";
+inline constexpr std::string_view kDefaultCpuExecutor = "cpu/default";
+inline constexpr std::string_view kDefaultGpuExecutor = "gpu/default";
 
 struct Registry {
   int64_t version = 0;  // rises with each reload
@@ -65,6 +82,7 @@ struct Registry {
   std::map<std::string, Profile> profiles;
   std::map<std::string, Executor> executors;
   std::map<std::string, OverrideStyle> frameworks;
+  bool operator==(const Registry&) const = default;
 };
 
 }  // namespace tp::core

@@ -9,6 +9,8 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include "base/sha256.h"
+
 namespace tp::auth {
 namespace {
 
@@ -23,12 +25,6 @@ unsigned char* Bytes(std::string& text) { return reinterpret_cast<unsigned char*
 }
 
 }  // namespace
-
-std::string Sha256(std::string_view bytes) {
-  std::string digest(kSha256Bytes, '\0');
-  if (EVP_Digest(bytes.data(), bytes.size(), Bytes(digest), nullptr, EVP_sha256(), nullptr) != 1) Die("hash");
-  return digest;
-}
 
 std::string HmacSha256(std::string_view key, std::string_view bytes) {
   std::string digest(kSha256Bytes, '\0');
@@ -51,7 +47,11 @@ std::string Hex(std::string_view bytes) {
   return hex;
 }
 
-std::string Sha256Hex(std::string_view bytes) { return Hex(Sha256(bytes)); }
+std::string Sha256Hex(std::string_view bytes) {
+  Sha256 digest;
+  digest.Update(bytes);
+  return digest.HexDigest();
+}
 
 std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');

@@ -8,7 +8,6 @@
 namespace tp::auth {
 
 // 32 raw bytes.
-std::string Sha256(std::string_view bytes);
 std::string HmacSha256(std::string_view key, std::string_view bytes);
 
 std::string Hex(std::string_view bytes);

@@ -6,11 +6,11 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "auth/digest.h"
+#include "base/fd.h"
+#include "base/file.h"
 #include "base/status.h"
 
 namespace tp::auth {
@@ -18,29 +18,9 @@ namespace {
 
 constexpr size_t kMaxSecretBytes = 4096;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-absl::Status FileError(std::string_view what, const std::string& path) {
-  const int error = errno;
-  const auto code = error == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kFailedPrecondition;
-  return Error(code, "could not {} {}: {}", what, path, std::strerror(error));
-}
-
 absl::Status CheckPrivate(int fd, const std::string& path) {
   struct stat info {};
-  if (fstat(fd, &info) != 0) return FileError("look at", path);
+  if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "look at", path);
   if (!S_ISREG(info.st_mode)) return FailedPrecondition("{} is not a regular file: move it away", path);
   if (info.st_uid != geteuid()) {
     return FailedPrecondition("{} belongs to uid {}, not to {}: chown or move it", path, info.st_uid, geteuid());
@@ -49,48 +29,24 @@ absl::Status CheckPrivate(int fd, const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status WriteAll(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError("write", path);
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  return fsync(fd) == 0 ? absl::OkStatus() : FileError("sync", path);
-}
-
-absl::Status SyncDirectoryOf(const std::string& path) {
-  const std::string directory = std::filesystem::path(path).parent_path().string();
-  const Descriptor fd(open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0 || fsync(fd.get()) != 0) return FileError("sync the directory of", path);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
-  const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (fd.get() < 0) return FileError("read", path);
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "read", path);
   TP_RETURN_IF_ERROR(CheckPrivate(fd.get(), path));
   std::array<char, kMaxSecretBytes> buffer{};
   const ssize_t got = read(fd.get(), buffer.data(), buffer.size());
-  if (got < 0) return FileError("read", path);
+  if (got < 0) return ErrnoStatus(errno, "read", path);
   std::string content(buffer.data(), static_cast<size_t>(got));
   if (!content.empty() && content.back() == '\n') content.pop_back();
   return content;
 }
 
 absl::Status WriteSecretFile(const std::string& path, std::string_view content) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, Hex(RandomBytes(8)));
-  const Descriptor fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (fd.get() < 0) return FileError("create", temporary);
-  absl::Status status = WriteAll(fd.get(), content, temporary);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = FileError("rename", temporary);
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  return SyncDirectoryOf(path);
+  const std::filesystem::path where(path);
+  TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(where.parent_path().string()));
+  return ReplaceFile(directory, where.filename().string(), content, 0600);
 }
 
 absl::StatusOr<std::string> LoadOrCreateKey(const std::string& path, size_t bytes) {

@@ -33,16 +33,17 @@ struct SubmitRun {
   std::vector<core::StepSpec> steps;
   bool dry_run = false;  // resolve and say which gates it would meet; nothing is created
 };
+// A run that is over is not in the loop's memory: for these the caller reads it from the store and
+// hands it in; where the loop has the run, that is what counts.
 struct StopRun {
-  int64_t run = 0;
+  core::RunWithSteps stored;
 };
 struct PauseRun {
-  int64_t run = 0;
+  core::RunWithSteps stored;
 };
 struct ResumeRun {
-  int64_t run = 0;
+  core::RunWithSteps stored;
 };
-// A terminal run is not in the loop's memory: the caller read it from the store.
 struct RetryRun {
   core::RunWithSteps stored;
 };

@@ -1,6 +1,7 @@
 // The one owner of live state (DESIGN 12). Single-threaded and without I/O, clock or randomness of its
-// own: the simulator and LoopThread drive it. One turn: messages -> core -> one Txn; effects, replies
-// and notices leave when that Txn is durable.
+// own: LoopThread and the simulator drive it. One turn: messages -> core -> one Txn; its effects,
+// replies and notices leave when that Txn is durable. The next turn may be computed while one commit
+// is under way; Committed() is called once per Txn, in order.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/apply.h"
 #include "core/gates.h"
@@ -34,6 +37,7 @@ struct Settings {
   absl::TimeZone accounting_zone = absl::UTCTimeZone();
   const core::Table* table = &core::ProductTable();  // another one only in tests of the tests
   int max_messages_per_turn = 256;
+  int max_launches_per_turn = 256;
 };
 
 // An answer to an outbox row, or what was seen of a tracked attempt.
@@ -46,11 +50,25 @@ struct AttemptObserved {
   Observation observation;
 };
 
+// Work done so far, counted; never reset.
+struct Counters {
+  int64_t turns = 0;
+  int64_t messages = 0;
+  int64_t gate_evaluations = 0;
+  int64_t launches = 0;
+  int64_t quarantined = 0;  // events that could not be applied, see the event log
+};
+
 class Loop {
  public:
-  // `nonce` makes 128 random bits as hex; `sink` outlives the loop.
+  // `nonce` makes 128 random bits as hex; `sink` outlives the loop. `previous_tail` of the ledger and
+  // all counters come with `loaded`.
   Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::Registry> registry, EffectSink& sink,
        std::function<std::string()> nonce);
+
+  // Takes up what the last process left: tracks live attempts, sends again what is owed. Called once,
+  // before the first turn.
+  void Recover();
 
   // Messages wait for the next turn, in order.
   void Post(Command command, Reply reply);
@@ -58,20 +76,126 @@ class Loop {
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(std::shared_ptr<const core::Registry> registry);
-  void SetListener(CommitListener listener);
+  void SetListener(CommitListener listener) { listener_ = std::move(listener); }
 
   // Takes waiting messages and due timers and plans launches. Returns the transaction to commit, or
-  // nothing where nothing changed. Call again only after Committed, except that a turn which returned
-  // nothing may be followed by another.
+  // nothing where nothing changed.
   std::optional<store::Txn> Turn(absl::Time now);
 
-  // The transaction of the last turn is durable: its effects, replies and notice leave.
+  // The oldest transaction handed out is durable: its effects, replies and notice leave.
   void Committed();
 
-  // The transaction could not be written because the disk is full: it is given up whole, the state it
-  // came from is in force again, and its requests are answered RESOURCE_EXHAUSTED.
-  bool has_messages() const;
+  bool HasMessages() const { return !messages_.empty(); }
+  // When Turn has something to do although no message came.
   std::optional<absl::Time> NextTimer() const;
+
+  const Counters& counters() const { return counters_; }
+  // For invariants in tests and the simulator.
+  const std::map<int64_t, core::RunWithSteps>& runs() const { return runs_; }
+
+ private:
+  struct CommandMessage {
+    Command command;
+    Reply reply;
+  };
+  struct QueryMessage {
+    Query query;
+    QueryReply reply;
+  };
+  using RegistryMessage = std::shared_ptr<const core::Registry>;
+  using Input = std::variant<CommandMessage, QueryMessage, EffectAnswered, AttemptObserved, RegistryMessage>;
+
+  // What one turn changed and what leaves once that is durable.
+  struct Batch {
+    store::Txn txn;
+    std::set<int64_t> runs;          // whose Run row changed
+    std::set<core::StepRef> steps;   // whose Step row changed
+    std::vector<std::function<void()>> leaving;
+    bool changed = false;
+  };
+
+  using Order = std::tuple<int32_t, absl::Time, core::StepRef>;  // -priority, submission, id
+
+  // Messages (loop.cc)
+  void Take(Input& input);
+  void TakeObserved(const AttemptObserved& observed);
+  void TakeTimers();
+
+  // Commands (loop_commands.cc)
+  void TakeCommand(CommandMessage& message);
+  absl::StatusOr<Answer> Carry(const Command& command);
+  absl::StatusOr<Answer> Submit(const Command& command, const SubmitRun& submit);
+  absl::StatusOr<core::RunWithSteps> NewRun(const Command& command, const SubmitRun& submit) const;
+  absl::StatusOr<Answer> Steer(const Command& command, const core::RunWithSteps& stored,
+                               const std::function<core::Event(const core::RunWithSteps&)>& make_event);
+  absl::StatusOr<Answer> Retry(const Command& command, const core::RunWithSteps& stored);
+  LiveRun Describe(const core::RunWithSteps& run) const;
+  std::optional<absl::StatusOr<Answer>> Remembered(const Command& command) const;
+  void Remember(const Command& command, const Answer& answer);
+  void Audit(const Command& command, int64_t run, std::string detail);
+
+  // Effects (loop_effects.cc)
+  void Enqueue(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
+               const core::Effect& effect);
+  void Settle(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
+              const core::Meter& meter);
+  void Send(const store::OutboxRow& row);
+  void SendLater(const store::OutboxRow& row, const core::RunWithSteps* run);
+  void TakeAnswer(const EffectAnswered& answered);
+  void Done(int64_t outbox_id);
+  AttemptTarget TargetOf(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt) const;
+
+  // Steps (loop_steps.cc)
+  absl::Status ApplyTo(core::StepRef ref, const core::Event& event, std::string* note = nullptr);
+  void Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event);
+  void LogTaken(const core::Step& step, const core::Event& event, const core::Transition& transition);
+  void Quarantine(core::StepRef ref, const absl::Status& why);
+  void Reindex(const core::RunWithSteps& run, const core::Step& step);
+  void Forget(const core::RunWithSteps& run);
+  void Unqueue(core::StepRef ref);
+  void LookAgain(const Order& order, std::optional<absl::Time> at);
+  absl::Status CheckStored(const core::RunWithSteps& stored) const;
+  void AfterStepEnded(core::RunWithSteps& run);
+  core::Step* FindStep(core::StepRef ref);
+
+  // Planner (loop_plan.cc)
+  void Plan();
+  void ConsiderAll();
+  bool Consider(const Order& order, std::set<std::string>& full);
+  void Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
+  core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
+
+  std::optional<store::Txn> Seal();
+
+  const Settings settings_;
+  std::shared_ptr<const core::Registry> registry_;
+  EffectSink& sink_;
+  const std::function<std::string()> nonce_;
+  CommitListener listener_;
+
+  std::deque<Input> messages_;
+  absl::Time now_;
+  Batch batch_;
+  std::deque<std::vector<std::function<void()>>> outgoing_;  // one entry per uncommitted Txn
+
+  store::Meta meta_;
+  std::map<int64_t, core::RunWithSteps> runs_;
+  std::map<std::string, core::StepRef> by_key_;
+  std::map<int64_t, store::OutboxRow> outbox_;
+  std::map<int64_t, int> outbox_failures_;
+  std::set<std::pair<absl::Time, int64_t>> outbox_retries_;
+  std::set<std::pair<absl::Time, core::StepRef>> timers_;
+  std::map<core::StepRef, absl::Time> timer_of_;
+  core::Capacity capacity_;
+  std::map<Order, std::optional<absl::Time>> waiting_;  // queued steps, and when a gate opens by itself
+  std::set<std::pair<absl::Time, Order>> openings_;     // of waiting_
+  std::map<core::StepRef, Order> order_of_;
+  std::set<Order> to_consider_;
+  std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // not yet in the Reader's view
+  std::deque<std::pair<std::string, std::string>> request_order_;
+  std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
+  std::deque<int64_t> over_order_;
+  Counters counters_;
 };
 
 }  // namespace tp::loop

@@ -37,9 +37,8 @@ struct OutboxRow {
   core::AttemptRef attempt;
   OutboxKind kind = OutboxKind::kLaunch;
   StopLevel level = StopLevel::kTerm;  // kSignal only
-  std::string key;
-  std::string nonce;
   std::string backend;
+  AttemptTarget target;  // complete, so that a removal needs no run in memory
   absl::Time created_at;
   bool operator==(const OutboxRow&) const = default;
 };

@@ -1,0 +1,172 @@
+#include "loop/loop.h"
+
+#include <algorithm>
+
+#include "base/overloaded.h"
+
+namespace tp::loop {
+
+Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::Registry> registry, EffectSink& sink,
+           std::function<std::string()> nonce)
+    : settings_(std::move(settings)),
+      registry_(std::move(registry)),
+      sink_(sink),
+      nonce_(std::move(nonce)),
+      meta_(std::move(loaded.meta)),
+      capacity_(*registry_) {
+  for (core::RunWithSteps& run : loaded.runs) {
+    const int64_t n = run.run.n;
+    core::RunWithSteps& kept = runs_.emplace(n, std::move(run)).first->second;
+    for (core::Step& step : kept.steps) {
+      if (step.attempt) {
+        // Time with tpd down does not count for any deadline.
+        step.attempt->sight.last_seen.reset();
+        step.attempt->sight.absent_count = 0;
+        step.attempt->sight.absent_since.reset();
+        capacity_.Take(step.attempt->placement);
+      }
+      Reindex(kept, step);
+    }
+  }
+  for (store::OutboxRow& row : loaded.outbox) {
+    const int64_t id = row.id;
+    outbox_.emplace(id, std::move(row));
+  }
+}
+
+void Loop::Recover() {
+  for (const auto& [n, run] : runs_) {
+    for (const core::Step& step : run.steps) {
+      if (step.attempt) sink_.Track(step.attempt->shape.backend, TargetOf(run, step, *step.attempt));
+    }
+  }
+  for (const auto& [id, row] : outbox_) {
+    if (row.kind == store::OutboxKind::kLaunch) {
+      // Sent or not, nobody knows: it is looked up, never sent a second time.
+      Post(EffectAnswered{id, LaunchResult{LaunchIndeterminate{"tpd restarted while it was handed over"}}});
+    } else {
+      Send(row);
+    }
+  }
+}
+
+void Loop::Post(Command command, Reply reply) {
+  messages_.push_back(CommandMessage{std::move(command), std::move(reply)});
+}
+void Loop::Post(Query query, QueryReply reply) { messages_.push_back(QueryMessage{std::move(query), std::move(reply)}); }
+void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
+void Loop::Post(AttemptObserved observed) { messages_.push_back(std::move(observed)); }
+void Loop::Post(std::shared_ptr<const core::Registry> registry) { messages_.push_back(std::move(registry)); }
+
+std::optional<store::Txn> Loop::Turn(absl::Time now) {
+  now_ = now;
+  ++counters_.turns;
+  for (int i = 0; i < settings_.max_messages_per_turn && !messages_.empty(); ++i) {
+    Input input = std::move(messages_.front());
+    messages_.pop_front();
+    ++counters_.messages;
+    Take(input);
+  }
+  TakeTimers();
+  Plan();
+  return Seal();
+}
+
+void Loop::Take(Input& input) {
+  std::visit(Overloaded{
+                 [&](CommandMessage& command) { TakeCommand(command); },
+                 [&](QueryMessage& query) {
+                   std::vector<LiveRun> found;
+                   for (int64_t n : query.query.runs) {
+                     if (auto run = runs_.find(n); run != runs_.end()) found.push_back(Describe(run->second));
+                   }
+                   batch_.leaving.push_back(
+                       [reply = std::move(query.reply), found = std::move(found)]() mutable { reply(std::move(found)); });
+                 },
+                 [&](const EffectAnswered& answered) { TakeAnswer(answered); },
+                 [&](const AttemptObserved& observed) { TakeObserved(observed); },
+                 [&](RegistryMessage& registry) {
+                   registry_ = std::move(registry);
+                   capacity_.Reload(*registry_);
+                   ConsiderAll();
+                 },
+             },
+             input);
+}
+
+void Loop::TakeObserved(const AttemptObserved& observed) {
+  const auto found = by_key_.find(observed.key);
+  if (found == by_key_.end()) return;  // late: the attempt has been left
+  const core::StepRef ref = found->second;
+  if (absl::Status status = ApplyTo(ref, core::Observed{observed.observation}); !status.ok()) Quarantine(ref, status);
+}
+
+void Loop::TakeTimers() {
+  while (!timers_.empty() && timers_.begin()->first <= now_) {
+    const auto [at, ref] = *timers_.begin();
+    timers_.erase(timers_.begin());
+    timer_of_.erase(ref);
+    if (absl::Status status = ApplyTo(ref, core::TimerFired{}); !status.ok()) Quarantine(ref, status);
+  }
+  while (!outbox_retries_.empty() && outbox_retries_.begin()->first <= now_) {
+    const int64_t id = outbox_retries_.begin()->second;
+    outbox_retries_.erase(outbox_retries_.begin());
+    if (auto row = outbox_.find(id); row != outbox_.end()) SendLater(row->second, nullptr);
+  }
+}
+
+std::optional<absl::Time> Loop::NextTimer() const {
+  std::optional<absl::Time> next;
+  const auto earlier = [&](absl::Time at) {
+    if (!next || at < *next) next = at;
+  };
+  if (!timers_.empty()) earlier(timers_.begin()->first);
+  if (!outbox_retries_.empty()) earlier(outbox_retries_.begin()->first);
+  if (!openings_.empty()) earlier(openings_.begin()->first);
+  if (!to_consider_.empty()) earlier(now_);
+  return next;
+}
+
+// Rows are taken from the final state of the turn, so each is written once however often it changed.
+std::optional<store::Txn> Loop::Seal() {
+  if (!batch_.changed) {
+    // Nothing to commit; what leaves may still not overtake a commit under way.
+    if (outgoing_.empty()) {
+      auto leaving = std::move(batch_.leaving);
+      batch_ = {};
+      for (auto& leave : leaving) leave();
+    } else {
+      auto& last = outgoing_.back();
+      std::move(batch_.leaving.begin(), batch_.leaving.end(), std::back_inserter(last));
+      batch_ = {};
+    }
+    return std::nullopt;
+  }
+  store::Txn txn = std::move(batch_.txn);
+  std::vector<int64_t> over;
+  for (int64_t n : batch_.runs) txn.runs.push_back(runs_.at(n).run);
+  for (const core::StepRef& ref : batch_.steps) {
+    const core::RunWithSteps& run = runs_.at(ref.run);
+    txn.steps.push_back(run.steps[static_cast<size_t>(ref.step)]);
+    if (core::IsTerminal(core::RollUp(run.steps))) over.push_back(ref.run);
+  }
+  txn.meta = meta_;
+  std::vector<std::function<void()>> leaving = std::move(batch_.leaving);
+  if (listener_) {
+    leaving.push_back([this, notice = CommitNotice{meta_.revision, txn.events}] { listener_(notice); });
+  }
+  outgoing_.push_back(std::move(leaving));
+  batch_ = {};
+  for (int64_t n : over) {
+    if (auto run = runs_.find(n); run != runs_.end()) Forget(run->second);
+  }
+  return txn;
+}
+
+void Loop::Committed() {
+  std::vector<std::function<void()>> leaving = std::move(outgoing_.front());
+  outgoing_.pop_front();
+  for (auto& leave : leaving) leave();
+}
+
+}  // namespace tp::loop

@@ -1,0 +1,271 @@
+// Commands of people: who may, what was remembered, and the events they become.
+#include <algorithm>
+
+#include "base/overloaded.h"
+#include "base/status.h"
+#include "core/resource.h"
+#include "loop/loop.h"
+
+namespace tp::loop {
+namespace {
+
+// Answers that the Reader may not show yet are kept here; it has all older ones.
+constexpr size_t kRememberedRequests = 100'000;
+
+bool MayChange(const Principal& who, const core::Run& run) {
+  if (who.at_least(store::Role::kOperator)) return true;
+  return who.user == run.owner && who.at_least(store::Role::kUser);
+}
+
+absl::Status Denied(const Principal& who, const core::Run& run) {
+  return Error(absl::StatusCode::kPermissionDenied,
+               "{} may not change run {} of {}: ask its owner, or an operator", who.user, run.id(), run.owner);
+}
+
+core::Holder HolderOf(const Principal& who, const core::Run& run) {
+  return who.user != run.owner && who.at_least(store::Role::kOperator) ? core::Holder::kAdmin : core::Holder::kOwner;
+}
+
+absl::Status CheckSteps(const std::vector<core::StepSpec>& steps) {
+  if (steps.empty()) return InvalidArgument("a run needs a command: write it behind --");
+  if (steps.size() > 1) return InvalidArgument("a run of several steps is not supported by this server yet: submit one");
+  for (const core::StepSpec& step : steps) {
+    if (step.argv.empty() || step.argv[0].empty()) return InvalidArgument("a run needs a command: write it behind --");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Loop::TakeCommand(CommandMessage& message) {
+  absl::StatusOr<Answer> answer = absl::InternalError("unset");
+  if (auto remembered = Remembered(message.command)) {
+    answer = *std::move(remembered);
+  } else {
+    answer = Carry(message.command);
+  }
+  batch_.leaving.push_back(
+      [reply = std::move(message.reply), answer = std::move(answer)]() mutable { reply(std::move(answer)); });
+}
+
+std::optional<absl::StatusOr<Answer>> Loop::Remembered(const Command& command) const {
+  const auto found = requests_.find({command.who.user, command.request_id});
+  if (found == requests_.end()) return std::nullopt;
+  const store::RequestRow& row = found->second;
+  if (row.body_sha256 != command.body_sha256 || row.method != command.method) {
+    return absl::StatusOr<Answer>(Error(absl::StatusCode::kAlreadyExists,
+                                        "request id {} was used for another request: make a new one",
+                                        command.request_id));
+  }
+  Answer answer;
+  answer.run = row.run;
+  answer.note = row.note;
+  if (auto run = runs_.find(row.run); run != runs_.end()) {
+    answer.run_id = run->second.run.id();
+    answer.live = Describe(run->second);
+  }
+  return absl::StatusOr<Answer>(std::move(answer));
+}
+
+void Loop::Remember(const Command& command, const Answer& answer) {
+  store::RequestRow row;
+  row.principal = command.who.user;
+  row.request_id = command.request_id;
+  row.method = command.method;
+  row.body_sha256 = command.body_sha256;
+  row.run = answer.run;
+  row.note = answer.note;
+  const std::pair key{row.principal, row.request_id};
+  requests_[key] = row;
+  request_order_.push_back(key);
+  if (request_order_.size() > kRememberedRequests) {
+    requests_.erase(request_order_.front());
+    request_order_.pop_front();
+  }
+  batch_.txn.requests.push_back(std::move(row));
+  batch_.changed = true;
+}
+
+void Loop::Audit(const Command& command, int64_t run, std::string detail) {
+  store::AuditRow row;
+  row.at = now_;
+  row.principal = command.who.user;
+  row.method = command.method;
+  row.run = run;
+  row.detail = std::move(detail);
+  batch_.txn.audit.push_back(std::move(row));
+  batch_.changed = true;
+}
+
+absl::StatusOr<Answer> Loop::Carry(const Command& command) {
+  return std::visit(
+      Overloaded{
+          [&](const SubmitRun& submit) { return Submit(command, submit); },
+          [&](const StopRun& stop) {
+            return Steer(command, stop.stored, [](const core::RunWithSteps&) { return core::StopRequested{}; });
+          },
+          [&](const PauseRun& pause) {
+            return Steer(command, pause.stored, [&](const core::RunWithSteps& run) {
+              return core::PauseRequested{HolderOf(command.who, run.run), settings_.policy.pause_grace};
+            });
+          },
+          [&](const ResumeRun& resume) {
+            return Steer(command, resume.stored, [&](const core::RunWithSteps& run) {
+              return core::ResumeRequested{HolderOf(command.who, run.run), run.run.snapshot_available};
+            });
+          },
+          [&](const RetryRun& retry) { return Retry(command, retry.stored); },
+          [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
+            batch_.txn.snapshots.push_back(add.snapshot);
+            Answer answer;
+            answer.note = add.snapshot.id;
+            Remember(command, answer);
+            Audit(command, 0, "snapshot " + add.snapshot.id);
+            return answer;
+          },
+          [&](const AddToken& add) -> absl::StatusOr<Answer> {
+            batch_.txn.tokens.push_back(add.token);
+            Answer answer;
+            answer.note = add.token.id;
+            Remember(command, answer);
+            Audit(command, 0, fmt::format("token {} for {}", add.token.id, add.token.user));
+            return answer;
+          },
+      },
+      command.action);
+}
+
+absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const SubmitRun& submit) const {
+  TP_RETURN_IF_ERROR(CheckSteps(submit.steps));
+  core::RunWithSteps run;
+  run.run.n = meta_.next_run;
+  run.run.slug = core::MakeSlug(submit.name);
+  run.run.owner = command.who.user;
+  run.run.project = submit.project.empty() ? command.who.user : submit.project;
+  run.run.snapshot_id = submit.snapshot_id;
+  run.run.labels = submit.labels;
+  run.run.created_at = now_;
+  for (size_t i = 0; i < submit.steps.size(); ++i) {
+    core::Step step;
+    step.ref = {run.run.n, static_cast<int32_t>(i)};
+    step.spec = submit.steps[i];
+    step.created_at = now_;
+    step.entered_at = now_;
+    TP_ASSIGN_OR_RETURN(core::ResolvedShape shape, core::ResolveShape(*registry_, step.spec.profiles));
+    std::vector<std::string> notes;
+    for (const core::PoolShape& pool : shape.pools) TP_RETURN_IF_ERROR(core::MergeEnv(step.spec, pool, &notes).status());
+    run.steps.push_back(std::move(step));
+  }
+  return run;
+}
+
+absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& submit) {
+  if (!command.who.at_least(store::Role::kUser)) {
+    return Error(absl::StatusCode::kPermissionDenied, "{} may look but not submit: ask an admin for the role user",
+                 command.who.user);
+  }
+  TP_ASSIGN_OR_RETURN(core::RunWithSteps run, NewRun(command, submit));
+  Answer answer;
+  answer.run_id = run.run.id();
+  if (submit.dry_run) {
+    answer.live = Describe(run);
+    return answer;
+  }
+  answer.run = run.run.n;
+  meta_.next_run += 1;
+  const core::RunWithSteps& kept = runs_.emplace(run.run.n, std::move(run)).first->second;
+  batch_.runs.insert(kept.run.n);
+  for (const core::Step& step : kept.steps) {
+    batch_.steps.insert(step.ref);
+    Reindex(kept, step);
+    store::EventRow row;
+    row.revision = ++meta_.revision;
+    row.at = now_;
+    row.run = kept.run.n;
+    row.step = step.ref.step;
+    row.event = "submitted";
+    batch_.txn.events.push_back(std::move(row));
+  }
+  answer.live = Describe(kept);
+  Remember(command, answer);
+  Audit(command, kept.run.n, "submitted " + kept.run.id());
+  return answer;
+}
+
+absl::StatusOr<Answer> Loop::Steer(const Command& command, const core::RunWithSteps& stored,
+                                   const std::function<core::Event(const core::RunWithSteps&)>& make_event) {
+  TP_RETURN_IF_ERROR(CheckStored(stored));
+  const auto live = runs_.find(stored.run.n);
+  const core::RunWithSteps& run = live != runs_.end() ? live->second : stored;
+  if (!MayChange(command.who, run.run)) return Denied(command.who, run.run);
+  const core::Event event = make_event(run);
+  Answer answer;
+  answer.run = run.run.n;
+  answer.run_id = run.run.id();
+  absl::Status refused;
+  bool took = false;
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const core::Step& step = run.steps[i];
+    absl::Status status;
+    if (live != runs_.end()) {
+      if (core::IsTerminal(step.state) && run.steps.size() > 1) continue;
+      status = ApplyTo(step.ref, event, &answer.note);
+    } else {
+      status = core::Apply(*settings_.table, step, event, now_, settings_.policy).status();
+    }
+    if (status.ok()) took = true;
+    refused.Update(status);
+  }
+  if (!took && !refused.ok()) return refused;
+  if (const auto kept = runs_.find(stored.run.n); kept != runs_.end()) answer.live = Describe(kept->second);
+  Remember(command, answer);
+  Audit(command, answer.run, answer.note);
+  return answer;
+}
+
+absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSteps& stored) {
+  if (!MayChange(command.who, stored.run)) return Denied(command.who, stored.run);
+  TP_RETURN_IF_ERROR(CheckStored(stored));
+  const bool was_live = runs_.contains(stored.run.n);
+  core::RunWithSteps& run = runs_.emplace(stored.run.n, stored).first->second;
+  const core::RetryRequested event{run.run.snapshot_available};
+  Answer answer;
+  answer.run = run.run.n;
+  answer.run_id = run.run.id();
+  absl::Status refused;
+  bool took = false;
+  for (core::Step& step : run.steps) {
+    if (step.state == core::JobState::kSucceeded && run.steps.size() > 1) continue;
+    absl::StatusOr<core::ResolvedShape> shape = core::ResolveShape(*registry_, step.spec.profiles);
+    absl::Status status = shape.ok() ? ApplyTo(step.ref, event, &answer.note)
+                                     : FailedPrecondition("its shape is no longer valid: {}", Message(shape.status()));
+    if (status.ok()) took = true;
+    refused.Update(status);
+  }
+  if (!took) {
+    if (!was_live) runs_.erase(stored.run.n);
+    return refused;
+  }
+  answer.live = Describe(run);
+  Remember(command, answer);
+  Audit(command, answer.run, "retried " + answer.run_id);
+  return answer;
+}
+
+LiveRun Loop::Describe(const core::RunWithSteps& run) const {
+  LiveRun live;
+  live.run = run;
+  for (const core::Step& step : run.steps) {
+    std::string why;
+    core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
+    std::vector<core::GateVerdict> gates;
+    if (step.state == core::JobState::kQueued) {
+      gates = core::ClosedGates({run, step, why.empty() ? &shape : nullptr, capacity_, now_});
+    }
+    live.gates.push_back(std::move(gates));
+    live.shapes.push_back(std::move(shape));
+  }
+  return live;
+}
+
+}  // namespace tp::loop

@@ -1,0 +1,143 @@
+// Effects: outbox rows with the commit, sent after it, deleted with the commit of their answer.
+#include <algorithm>
+
+#include "base/overloaded.h"
+#include "base/strings.h"
+#include "loop/loop.h"
+#include "store/chain.h"
+
+namespace tp::loop {
+namespace {
+
+constexpr absl::Duration kFirstResend = absl::Seconds(1);
+constexpr absl::Duration kLastResend = absl::Minutes(1);
+
+absl::Duration ResendDelay(int failures) {
+  absl::Duration delay = kFirstResend;
+  for (int i = 1; i < failures && delay < kLastResend; ++i) delay *= 2;
+  return std::min(delay, kLastResend);
+}
+
+}  // namespace
+
+AttemptTarget Loop::TargetOf(const core::RunWithSteps& run, const core::Step& step,
+                             const core::Attempt& attempt) const {
+  AttemptTarget target;
+  target.key = attempt.key;
+  target.nonce = attempt.nonce;
+  target.attempt_dir = core::PathsOf(settings_.layout, run.run, step, attempt.number).attempt_dir;
+  for (const PoolPlacement& pool : attempt.placement) {
+    target.ranks_per_pool.push_back(static_cast<int>(pool.ranks.size()));
+  }
+  return target;
+}
+
+void Loop::Enqueue(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
+                   const core::Effect& effect) {
+  store::OutboxRow row;
+  bool outbox = true;
+  std::visit(Overloaded{
+                 [&](const core::LaunchAttempt&) { row.kind = store::OutboxKind::kLaunch; },
+                 [&](const core::FenceAttempt&) { row.kind = store::OutboxKind::kFence; },
+                 [&](const core::SignalAttempt& signal) {
+                   row.kind = store::OutboxKind::kSignal;
+                   row.level = signal.level;
+                 },
+                 [&](const core::RemoveAttempt&) { row.kind = store::OutboxKind::kRemove; },
+                 [&](const core::SettleMeter& settle) {
+                   Settle(run, step, attempt, settle.meter);
+                   outbox = false;
+                 },
+             },
+             effect);
+  if (!outbox) return;
+  row.id = meta_.next_outbox++;
+  row.attempt = {step.ref, attempt.number};
+  row.backend = attempt.shape.backend;
+  row.target = TargetOf(run, step, attempt);
+  row.created_at = now_;
+  batch_.txn.outbox_added.push_back(row);
+  outbox_.emplace(row.id, row);
+  SendLater(row, &run);
+}
+
+void Loop::Settle(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
+                  const core::Meter& meter) {
+  const core::LedgerOwner owner{step.ref, attempt.number, run.run.owner, run.run.project};
+  for (core::LedgerRow& row : core::LedgerRows(owner, meter, attempt.placement, settings_.accounting_zone)) {
+    store::ChainRow(row, meta_);
+    batch_.txn.ledger.push_back(std::move(row));
+  }
+}
+
+// Leaves with the commit of this turn. A launch is rendered now, from the values of this turn.
+void Loop::SendLater(const store::OutboxRow& row, const core::RunWithSteps* run) {
+  if (row.kind != store::OutboxKind::kLaunch) {
+    batch_.leaving.push_back([this, row] { Send(row); });
+    return;
+  }
+  const core::Step& step = run->steps[static_cast<size_t>(row.attempt.step.step)];
+  absl::StatusOr<LaunchSpec> spec = core::PlanLaunch(settings_.layout, run->run, step);
+  ++counters_.launches;
+  if (!spec.ok()) {
+    batch_.leaving.push_back([this, row] { sink_.Track(row.backend, row.target); });
+    Post(EffectAnswered{row.id, LaunchResult{LaunchRejected{LaunchRejected::Kind::kEngine,
+                                                            std::string(Message(spec.status()))}}});
+    return;
+  }
+  batch_.leaving.push_back([this, row, spec = *std::move(spec)] {
+    sink_.Track(row.backend, row.target);
+    sink_.Launch(row.id, row.backend, spec, row.target);
+  });
+}
+
+void Loop::Send(const store::OutboxRow& row) {
+  switch (row.kind) {
+    case store::OutboxKind::kLaunch:
+      return;  // only SendLater launches, at most once
+    case store::OutboxKind::kFence:
+      sink_.Fence(row.id, row.backend, row.target);
+      return;
+    case store::OutboxKind::kSignal:
+      sink_.Signal(row.id, row.backend, row.target, row.level);
+      return;
+    case store::OutboxKind::kRemove:
+      sink_.Remove(row.id, row.backend, row.target);
+      return;
+  }
+}
+
+void Loop::Done(int64_t outbox_id) {
+  outbox_.erase(outbox_id);
+  outbox_failures_.erase(outbox_id);
+  batch_.txn.outbox_done.push_back(outbox_id);
+  batch_.changed = true;
+}
+
+void Loop::TakeAnswer(const EffectAnswered& answered) {
+  const auto found = outbox_.find(answered.outbox_id);
+  if (found == outbox_.end()) return;  // answered before
+  const store::OutboxRow row = found->second;
+  const auto live = by_key_.find(row.target.key);
+  const auto apply = [&](const core::Event& event) {
+    Done(row.id);
+    if (live == by_key_.end()) return;
+    const core::StepRef ref = live->second;
+    if (absl::Status status = ApplyTo(ref, event); !status.ok()) Quarantine(ref, status);
+  };
+  std::visit(Overloaded{
+                 [&](const LaunchResult& result) { apply(core::LaunchAnswered{result}); },
+                 [&](const FenceResult& result) { apply(core::FenceAnswered{result}); },
+                 [&](const absl::Status& status) {
+                   const bool pointless = row.kind == store::OutboxKind::kSignal && live == by_key_.end();
+                   if (status.ok() || pointless) {
+                     Done(row.id);
+                   } else {
+                     outbox_retries_.emplace(now_ + ResendDelay(++outbox_failures_[row.id]), row.id);
+                   }
+                 },
+             },
+             answered.result);
+}
+
+}  // namespace tp::loop

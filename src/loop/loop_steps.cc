@@ -1,0 +1,174 @@
+// Steps in the loop's hands: applying events, and the indexes that follow from a step's value.
+#include "base/status.h"
+#include "loop/loop.h"
+
+namespace tp::loop {
+namespace {
+
+// More than can end between a caller's look at the store and its command.
+constexpr size_t kRememberedRuns = 100'000;
+
+std::string Likeness(const core::RunWithSteps& run) {
+  std::string likeness;
+  for (const core::Step& step : run.steps) {
+    likeness += fmt::format("{}:{}:{};", core::Name(step.state), step.attempts, step.retry_count);
+  }
+  return likeness;
+}
+
+}  // namespace
+
+core::Step* Loop::FindStep(core::StepRef ref) {
+  const auto run = runs_.find(ref.run);
+  if (run == runs_.end() || ref.step < 0 || static_cast<size_t>(ref.step) >= run->second.steps.size()) return nullptr;
+  return &run->second.steps[static_cast<size_t>(ref.step)];
+}
+
+absl::Status Loop::ApplyTo(core::StepRef ref, const core::Event& event, std::string* note) {
+  core::Step* step = FindStep(ref);
+  if (!step) return absl::OkStatus();  // late
+  TP_ASSIGN_OR_RETURN(core::Transition transition,
+                      core::Apply(*settings_.table, *step, event, now_, settings_.policy));
+  if (note) {
+    for (const core::Taken& taken : transition.taken) {
+      if (!taken.note.empty()) *note = taken.note;
+    }
+  }
+  if (std::string broken = core::BrokenInvariant(transition.next); !broken.empty()) {
+    return Internal("step {} of run {} would break a rule of its state ({})", ref.step, ref.run, broken);
+  }
+  Replace(runs_.at(ref.run), *step, std::move(transition), event);
+  return absl::OkStatus();
+}
+
+void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event) {
+  const core::Step before = std::exchange(step, std::move(transition.next));
+  if (transition.durable) {
+    batch_.changed = true;
+    batch_.steps.insert(step.ref);
+    LogTaken(before, event, transition);
+  }
+  const core::Attempt* attempt = step.attempt ? &*step.attempt : before.attempt ? &*before.attempt : nullptr;
+  for (const core::Effect& effect : transition.effects) Enqueue(run, step, *attempt, effect);
+  if (before.attempt && !step.attempt) {
+    capacity_.Release(before.attempt->placement);
+    by_key_.erase(before.attempt->key);
+    batch_.leaving.push_back([this, key = before.attempt->key] { sink_.Untrack(key); });
+    ConsiderAll();
+  }
+  Reindex(run, step);
+  if (core::IsTerminal(step.state) && !core::IsTerminal(before.state)) AfterStepEnded(run);
+}
+
+// A row that changes no state and says nothing leaves no trace in the log.
+void Loop::LogTaken(const core::Step& step, const core::Event& event, const core::Transition& transition) {
+  for (const core::Taken& taken : transition.taken) {
+    if (taken.from == taken.to && taken.note.empty()) continue;
+    store::EventRow row;
+    row.revision = ++meta_.revision;
+    row.at = now_;
+    row.run = step.ref.run;
+    row.step = step.ref.step;
+    row.attempt = std::max(step.attempts, transition.next.attempts);
+    row.event = core::Name(core::KindOf(event));
+    row.from = taken.from;
+    row.to = taken.to;
+    row.note = taken.note;
+    batch_.txn.events.push_back(std::move(row));
+  }
+}
+
+// An event that cannot be applied holds its own job, and nobody else's.
+void Loop::Quarantine(core::StepRef ref, const absl::Status& why) {
+  ++counters_.quarantined;
+  core::Step* step = FindStep(ref);
+  if (!step) return;
+  store::EventRow row;
+  row.revision = ++meta_.revision;
+  row.at = now_;
+  row.run = ref.run;
+  row.step = ref.step;
+  row.attempt = step->attempts;
+  row.event = "quarantined";
+  row.from = step->state;
+  row.to = step->state;
+  row.note = std::string(Message(why));
+  batch_.txn.events.push_back(std::move(row));
+  batch_.changed = true;
+}
+
+void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
+  if (auto timer = timer_of_.find(step.ref); timer != timer_of_.end()) {
+    timers_.erase({timer->second, step.ref});
+    timer_of_.erase(timer);
+  }
+  if (const auto at = core::NextTimer(step)) {
+    timers_.emplace(*at, step.ref);
+    timer_of_[step.ref] = *at;
+  }
+  if (step.attempt) by_key_[step.attempt->key] = step.ref;
+  Unqueue(step.ref);
+  if (step.state == core::JobState::kQueued) {
+    const Order order{-run.run.priority, run.run.created_at, step.ref};
+    order_of_[step.ref] = order;
+    waiting_.emplace(order, std::nullopt);
+    to_consider_.insert(order);
+  }
+}
+
+void Loop::AfterStepEnded(core::RunWithSteps& run) {
+  for (core::Step& step : run.steps) {
+    const bool waits = step.state == core::JobState::kQueued || step.state == core::JobState::kPaused;
+    if (!waits || !step.spec.after) continue;
+    switch (core::Dependency(run, step)) {
+      case core::DependencyState::kImpossible: {
+        const core::Step& other = run.steps[static_cast<size_t>(step.spec.after->step)];
+        const std::string sentence =
+            fmt::format("step {} ended {}, so this step can never run", other.spec.name, core::Name(other.state));
+        if (absl::Status status = ApplyTo(step.ref, core::DependencyFailed{sentence}); !status.ok()) {
+          Quarantine(step.ref, status);
+        }
+        break;
+      }
+      case core::DependencyState::kMet:
+        if (auto order = order_of_.find(step.ref); order != order_of_.end()) to_consider_.insert(order->second);
+        break;
+      case core::DependencyState::kWaiting:
+        break;
+    }
+  }
+}
+
+void Loop::Unqueue(core::StepRef ref) {
+  const auto found = order_of_.find(ref);
+  if (found == order_of_.end()) return;
+  LookAgain(found->second, std::nullopt);
+  to_consider_.erase(found->second);
+  waiting_.erase(found->second);
+  order_of_.erase(found);
+}
+
+// Terminal runs leave memory.
+void Loop::Forget(const core::RunWithSteps& run) {
+  const int64_t n = run.run.n;
+  for (const core::Step& step : run.steps) Unqueue(step.ref);
+  if (over_.emplace(n, Likeness(run)).second) over_order_.push_back(n);
+  over_[n] = Likeness(run);
+  if (over_order_.size() > kRememberedRuns) {
+    over_.erase(over_order_.front());
+    over_order_.pop_front();
+  }
+  runs_.erase(n);
+}
+
+// What a caller read of a run that is over must be what it was when it left memory; the commit that
+// says so may still be under way.
+absl::Status Loop::CheckStored(const core::RunWithSteps& stored) const {
+  if (runs_.contains(stored.run.n)) return absl::OkStatus();
+  const auto over = over_.find(stored.run.n);
+  const bool current = over == over_.end() || over->second == Likeness(stored);
+  if (current && core::IsTerminal(core::RollUp(stored.steps))) return absl::OkStatus();
+  return Unavailable("run {} has just changed: try again", stored.run.id());
+}
+
+}  // namespace tp::loop

@@ -1,0 +1,149 @@
+#include "loop/loop_thread.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace tp::loop {
+namespace {
+
+constexpr auto kDiskFullRetry = std::chrono::milliseconds(200);
+// A turn this long is a metric (DESIGN 12); waiting is never longer than this without a look around.
+constexpr absl::Duration kLongestSleep = absl::Seconds(60);
+
+}  // namespace
+
+LoopThread::LoopThread(Loop& loop, store::Store& store, ThreadHooks hooks)
+    : loop_(loop), store_(store), hooks_(std::move(hooks)) {}
+
+LoopThread::~LoopThread() { Stop(); }
+
+void LoopThread::Start() {
+  loop_.Recover();
+  writer_thread_ = std::thread([this] { RunWriter(); });
+  loop_thread_ = std::thread([this] { RunLoop(); });
+}
+
+void LoopThread::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_loop_.notify_all();
+  wake_writer_.notify_all();
+  if (loop_thread_.joinable()) loop_thread_.join();
+  if (writer_thread_.joinable()) writer_thread_.join();
+}
+
+template <typename... Args>
+void LoopThread::Enqueue(Args... args) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stop_) return;
+    inbox_.push_back([this, tuple = std::make_tuple(std::move(args)...)]() mutable {
+      std::apply([this](auto&&... parts) { loop_.Post(std::move(parts)...); }, std::move(tuple));
+    });
+    if (!busy_since_) busy_since_ = absl::Now();
+  }
+  wake_loop_.notify_one();
+}
+
+void LoopThread::Post(Command command, Reply reply) { Enqueue(std::move(command), std::move(reply)); }
+void LoopThread::Post(Query query, QueryReply reply) { Enqueue(std::move(query), std::move(reply)); }
+void LoopThread::Post(EffectAnswered answered) { Enqueue(std::move(answered)); }
+void LoopThread::Post(AttemptObserved observed) { Enqueue(std::move(observed)); }
+void LoopThread::Post(std::shared_ptr<const core::Registry> registry) { Enqueue(std::move(registry)); }
+
+absl::Duration LoopThread::Stalled() const {
+  std::lock_guard lock(mutex_);
+  return busy_since_ ? absl::Now() - *busy_since_ : absl::ZeroDuration();
+}
+
+// Waits until there is something to do; false: stopping and nothing under way.
+bool LoopThread::Wait(std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    if (done_ > 0) return true;
+    if (stop_) {
+      if (!writing_ && !next_) return false;
+      wake_loop_.wait(lock);
+      continue;
+    }
+    // While one decided transaction waits for the writer, no further one is decided.
+    if (!next_) {
+      if (!inbox_.empty() || loop_.HasMessages()) return true;
+      const auto timer = loop_.NextTimer();
+      const absl::Duration sleep = timer ? *timer - absl::Now() : kLongestSleep;
+      if (sleep <= absl::ZeroDuration()) return true;
+      busy_since_.reset();
+      wake_loop_.wait_for(lock, absl::ToChronoNanoseconds(std::min(sleep, kLongestSleep)));
+    } else {
+      wake_loop_.wait(lock);
+    }
+  }
+}
+
+void LoopThread::RunLoop() {
+  std::unique_lock lock(mutex_);
+  while (Wait(lock)) {
+    const int64_t done = std::exchange(done_, 0);
+    std::vector<std::function<void()>> inbox;
+    const bool may_turn = !stop_ && !next_;
+    if (may_turn) inbox.swap(inbox_);
+    busy_since_ = absl::Now();
+    lock.unlock();
+    for (int64_t i = 0; i < done; ++i) loop_.Committed();
+    for (auto& post : inbox) post();
+    if (may_turn) TurnOnce();
+    lock.lock();
+  }
+}
+
+void LoopThread::TurnOnce() {
+  const absl::Time start = absl::Now();
+  std::optional<store::Txn> txn = loop_.Turn(start);
+  const int64_t took_us = absl::ToInt64Microseconds(absl::Now() - start);
+  if (took_us > longest_turn_us_.load()) longest_turn_us_.store(took_us);
+  if (txn) HandOver(*std::move(txn));
+}
+
+void LoopThread::HandOver(store::Txn txn) {
+  {
+    std::lock_guard lock(mutex_);
+    next_ = std::move(txn);
+  }
+  wake_writer_.notify_one();
+}
+
+void LoopThread::RunWriter() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_writer_.wait(lock, [this] { return next_ || stop_; });
+    if (!next_) return;
+    const store::Txn txn = *std::exchange(next_, std::nullopt);
+    writing_ = true;
+    lock.unlock();
+    wake_loop_.notify_one();  // the next batch may be decided
+    Commit(txn);
+    lock.lock();
+    writing_ = false;
+    ++done_;
+    wake_loop_.notify_one();
+  }
+}
+
+void LoopThread::Commit(const store::Txn& txn) {
+  const int64_t index = commits_.load() + 1;
+  if (hooks_.commit_point) hooks_.commit_point(index, CommitPoint::kBefore);
+  absl::Status status = store_.Commit(txn);
+  while (absl::IsResourceExhausted(status)) {
+    if (hooks_.disk_full) hooks_.disk_full();
+    std::this_thread::sleep_for(kDiskFullRetry);
+    status = store_.Commit(txn);
+  }
+  if (!status.ok()) hooks_.fatal(status);
+  commits_.store(index);
+  if (hooks_.commit_point) hooks_.commit_point(index, CommitPoint::kAfter);
+}
+
+}  // namespace tp::loop

@@ -1,0 +1,85 @@
+// Runs the Loop on a thread of its own and its transactions on a second one (DESIGN 12): the loop
+// decides batch N + 1 while the writer commits N; one commit is in flight, none waits to fill.
+// Thread-safe. Replies, listeners and effects are called on the loop's thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+namespace tp::loop {
+
+enum class CommitPoint : uint8_t { kBefore, kAfter };
+
+struct ThreadHooks {
+  // A commit that failed for another reason than a full disk: the state of the storage is not known.
+  // Must not return.
+  std::function<void(const absl::Status&)> fatal;
+  // The disk is full: make room (the ballast). Called again before each further try.
+  std::function<void()> disk_full;
+  // Around each commit, counted from 1; for crash tests.
+  std::function<void(int64_t commit, CommitPoint point)> commit_point;
+};
+
+class LoopThread {
+ public:
+  // `loop` and `store` outlive this object; after Start nobody else touches them.
+  LoopThread(Loop& loop, store::Store& store, ThreadHooks hooks);
+  ~LoopThread();
+
+  void Start();
+  // What was committed leaves, what waits is dropped unanswered. Idempotent.
+  void Stop();
+
+  void Post(Command command, Reply reply);
+  void Post(Query query, QueryReply reply);
+  void Post(EffectAnswered answered);
+  void Post(AttemptObserved observed);
+  void Post(std::shared_ptr<const core::Registry> registry);
+
+  // Since when the loop has not finished a turn or a commit although it has work; zero: it keeps up.
+  absl::Duration Stalled() const;
+  absl::Duration LongestTurn() const { return absl::Microseconds(longest_turn_us_.load()); }
+  int64_t Commits() const { return commits_.load(); }
+
+ private:
+  template <typename... Args>
+  void Enqueue(Args... args);
+  void RunLoop();
+  void RunWriter();
+  bool Wait(std::unique_lock<std::mutex>& lock);
+  void TurnOnce();
+  void HandOver(store::Txn txn);
+  void Commit(const store::Txn& txn);
+
+  Loop& loop_;
+  store::Store& store_;
+  const ThreadHooks hooks_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_loop_;
+  std::condition_variable wake_writer_;
+  std::vector<std::function<void()>> inbox_;      // guarded by mutex_
+  std::optional<store::Txn> next_;                // guarded by mutex_: decided, waits for the writer
+  bool writing_ = false;                          // guarded by mutex_
+  int64_t done_ = 0;                              // guarded by mutex_: commits whose effects have not left yet
+  bool stop_ = false;                             // guarded by mutex_
+  std::optional<absl::Time> busy_since_;          // guarded by mutex_
+  std::atomic<int64_t> longest_turn_us_{0};
+  std::atomic<int64_t> commits_{0};
+  std::thread loop_thread_;
+  std::thread writer_thread_;
+};
+
+}  // namespace tp::loop

@@ -35,15 +35,16 @@ absl::StatusCode CodeOf(int error) {
   }
 }
 
-// A new file with these bytes, on storage, under a temporary name in the directory.
-absl::StatusOr<std::string> WriteTemporary(const Directory& directory, std::string_view bytes, mode_t mode) {
+// A new file with these bytes under a temporary name in the directory.
+absl::StatusOr<std::string> WriteTemporary(const Directory& directory, std::string_view bytes, mode_t mode,
+                                           Sync sync) {
   std::string name = ".tmp." + RandomName();
   const std::string path = directory.At(name);
   UniqueFd fd(openat(directory.fd.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
   if (!fd.valid()) return ErrnoStatus(errno, "create", path);
   absl::Status status = WriteAll(fd.get(), bytes, path);
   if (status.ok() && fchmod(fd.get(), mode) != 0) status = ErrnoStatus(errno, "set the mode of", path);
-  if (status.ok() && fsync(fd.get()) != 0) status = ErrnoStatus(errno, "fsync", path);
+  if (status.ok() && sync == Sync::kDurable && fsync(fd.get()) != 0) status = ErrnoStatus(errno, "fsync", path);
   if (!status.ok()) {
     unlinkat(directory.fd.get(), name.c_str(), 0);
     return status;
@@ -148,24 +149,25 @@ absl::Status SyncDirectory(const Directory& directory) {
   return fsync(directory.fd.get()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "fsync", directory.path);
 }
 
-absl::Status ReplaceFile(const Directory& directory, const std::string& name, std::string_view bytes, mode_t mode) {
-  TP_ASSIGN_OR_RETURN(const std::string temporary, WriteTemporary(directory, bytes, mode));
+absl::Status ReplaceFile(const Directory& directory, const std::string& name, std::string_view bytes, mode_t mode,
+                         Sync sync) {
+  TP_ASSIGN_OR_RETURN(const std::string temporary, WriteTemporary(directory, bytes, mode, sync));
   if (renameat(directory.fd.get(), temporary.c_str(), directory.fd.get(), name.c_str()) != 0) {
     const int error = errno;
     unlinkat(directory.fd.get(), temporary.c_str(), 0);
     return ErrnoStatus(error, "rename to", directory.At(name));
   }
-  return SyncDirectory(directory);
+  return sync == Sync::kDurable ? SyncDirectory(directory) : absl::OkStatus();
 }
 
 absl::StatusOr<bool> LinkNewFile(const Directory& directory, const std::string& name, std::string_view bytes,
-                                 mode_t mode) {
-  TP_ASSIGN_OR_RETURN(const std::string temporary, WriteTemporary(directory, bytes, mode));
+                                 mode_t mode, Sync sync) {
+  TP_ASSIGN_OR_RETURN(const std::string temporary, WriteTemporary(directory, bytes, mode, sync));
   const int error =
       linkat(directory.fd.get(), temporary.c_str(), directory.fd.get(), name.c_str(), 0) == 0 ? 0 : errno;
   unlinkat(directory.fd.get(), temporary.c_str(), 0);
   if (error != 0 && error != EEXIST) return ErrnoStatus(error, "link", directory.At(name));
-  TP_RETURN_IF_ERROR(SyncDirectory(directory));
+  if (sync == Sync::kDurable) TP_RETURN_IF_ERROR(SyncDirectory(directory));
   return error == 0;
 }
 

@@ -45,12 +45,17 @@ absl::Status WriteAll(int fd, std::string_view bytes, std::string_view path);
 
 absl::Status SyncDirectory(const Directory& directory);
 
-// Temporary file, fsync, rename, directory fsync: afterwards the name holds exactly these bytes.
-absl::Status ReplaceFile(const Directory& directory, const std::string& name, std::string_view bytes, mode_t mode);
+// kDurable: file and directory are fsynced. kNone: whole or not there for every reader, but a power cut
+// may lose it.
+enum class Sync { kNone, kDurable };
 
-// The same by link(): true when this call made the name, false when it was there already.
+// By a temporary file and rename(): afterwards the name holds exactly these bytes.
+absl::Status ReplaceFile(const Directory& directory, const std::string& name, std::string_view bytes, mode_t mode,
+                         Sync sync);
+
+// By a temporary file and link(): true when this call made the name, false when it was there already.
 absl::StatusOr<bool> LinkNewFile(const Directory& directory, const std::string& name, std::string_view bytes,
-                                 mode_t mode);
+                                 mode_t mode, Sync sync);
 
 // Removes a file or a whole directory tree, symbolic links as links. Missing is OK.
 absl::Status RemoveTree(const Directory& directory, const std::string& name);

@@ -1,0 +1,39 @@
+#include "launch/host.h"
+
+#include <sys/utsname.h>
+
+#include <cctype>
+#include <cerrno>
+#include <optional>
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace tp::launch {
+namespace {
+
+constexpr size_t kMaxHostChars = 64;
+
+// The host becomes part of file names and record lines; the runner spells it the same way.
+std::string SafeHost(const char* name) {
+  std::string host;
+  for (; *name != '\0' && host.size() < kMaxHostChars; ++name) {
+    const bool safe = std::isalnum(static_cast<unsigned char>(*name)) != 0 || *name == '-' || *name == '.';
+    host += safe ? *name : '_';
+  }
+  return host.empty() ? "unknown" : host;
+}
+
+}  // namespace
+
+absl::StatusOr<HostIdentity> ReadHostIdentity() {
+  utsname names{};
+  if (uname(&names) != 0) return ErrnoStatus(errno, "read", "the host's name");
+  TP_ASSIGN_OR_RETURN(const Directory random, OpenDirectory("/proc/sys/kernel/random"));
+  TP_ASSIGN_OR_RETURN(std::optional<std::string> boot_id, ReadSmallFile(random, "boot_id", 64));
+  if (!boot_id) return Unavailable("{} does not exist: is /proc mounted?", random.At("boot_id"));
+  while (!boot_id->empty() && boot_id->back() == '\n') boot_id->pop_back();
+  return HostIdentity{SafeHost(names.nodename), *std::move(boot_id)};
+}
+
+}  // namespace tp::launch

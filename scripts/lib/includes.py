@@ -58,7 +58,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 
 LIBS = "absl fmt"
-BACKENDS = "backends/fake backends/local"
+BACKENDS = "backends/driver backends/fake backends/local"
 TESTED = f"tests base core config store loop launch sim auth rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl libarchive posix"
 RPC = "proto grpc"
@@ -73,6 +73,7 @@ FOLDERS = [
     _folder("src/store", LIBS, "base core public sqlite openssl json posix"),
     _folder("src/loop", LIBS, "base core store_interface public tp/backend.h posix"),
     _folder("src/launch", LIBS, "base core public tp/backend.h libarchive json posix"),
+    _folder("src/backends/driver", LIBS, "base core launch public tp/backend.h posix"),
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),
     _folder("src/sim", LIBS, "base core store loop launch backends/fake public tp/backend.h"),

@@ -51,14 +51,16 @@ std::optional<GateVerdict> BackendGate(const GateInput& in) {
                      until};
 }
 
+std::string Count(int64_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+
 std::string CapacitySentence(const GateInput& in) {
   std::string sentence;
   for (const PoolShape& pool : in.shape->pools) {
     if (!sentence.empty()) sentence += "; ";
     const bool cpu = pool.gpus_per_node == 0;
     sentence += fmt::format("{} needs {}, {} of {} {} are free", pool.series,
-                            cpu ? fmt::format("{} nodes", pool.nodes)
-                                : fmt::format("{} nodes x {} cards", pool.nodes, pool.gpus_per_node),
+                            cpu ? Count(pool.nodes, "node")
+                                : fmt::format("{} x {}", Count(pool.nodes, "node"), Count(pool.gpus_per_node, "card")),
                             in.capacity.FreeCards(pool.series), in.capacity.TotalCards(pool.series),
                             cpu ? "places" : "cards");
   }

@@ -193,6 +193,7 @@ void LiftPartly(Change& c) {
 
 void StopForDependency(Change& c) {
   c.step.failure = Failure{FailureKind::kDependency, As<DependencyFailed>(c).sentence};
+  c.step.pause = {};
   c.note = As<DependencyFailed>(c).sentence;
 }
 

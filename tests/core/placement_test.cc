@@ -1,0 +1,97 @@
+#include "core/placement.h"
+
+#include <gtest/gtest.h>
+
+namespace tp::core {
+namespace {
+
+Registry TwoSeries() {
+  Registry registry;
+  Series h200;
+  h200.name = "h200";
+  h200.gpus_per_node = 8;
+  h200.nodes = {{"n1", "10.0.0.1"}, {"n2", "10.0.0.2"}};
+  Series shared = h200;
+  shared.name = "shared";
+  shared.nodes = {{"n2", "10.0.0.2"}, {"n3", "10.0.0.3"}};
+  Series cpu;
+  cpu.name = "cpu";
+  cpu.nodes = {{"c1", "10.0.0.9"}};
+  registry.series = {{"h200", h200}, {"shared", shared}, {"cpu", cpu}};
+  return registry;
+}
+
+ResolvedShape Shape(std::vector<std::tuple<std::string, int64_t, int>> pools) {
+  ResolvedShape shape;
+  for (const auto& [series, nodes, gpus] : pools) {
+    PoolShape pool;
+    pool.series = series;
+    pool.nodes = nodes;
+    pool.gpus_per_node = gpus;
+    shape.pools.push_back(pool);
+  }
+  return shape;
+}
+
+TEST(Capacity, LowestNodeAndCardFirst) {
+  Capacity capacity(TwoSeries());
+  const auto first = capacity.Place(Shape({{"h200", 1, 2}}), "");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->at(0).ranks.at(0).node, "n1");
+  EXPECT_EQ(first->at(0).ranks.at(0).cards, (std::vector<int>{0, 1}));
+  capacity.Take(*first);
+  const auto second = capacity.Place(Shape({{"h200", 1, 2}}), "");
+  EXPECT_EQ(second->at(0).ranks.at(0).cards, (std::vector<int>{2, 3}));
+  EXPECT_NE(second->at(0).master_port, first->at(0).master_port);
+}
+
+TEST(Capacity, AllPoolsOrNone) {
+  Capacity capacity(TwoSeries());
+  // n2 belongs to both series; a node serves one rank of a shape.
+  EXPECT_TRUE(capacity.Place(Shape({{"h200", 1, 8}, {"shared", 2, 8}}), ""));
+  EXPECT_FALSE(capacity.Place(Shape({{"h200", 2, 8}, {"shared", 2, 8}}), ""));
+}
+
+TEST(Capacity, ACardOfTwoSeriesIsCountedOnce) {
+  Capacity capacity(TwoSeries());
+  const auto both = capacity.Place(Shape({{"h200", 2, 8}}), "");
+  capacity.Take(*both);
+  EXPECT_EQ(capacity.FreeCards("h200"), 0);
+  EXPECT_EQ(capacity.FreeCards("shared"), 8);
+  EXPECT_FALSE(capacity.Place(Shape({{"shared", 2, 8}}), ""));
+  capacity.Release(*both);
+  EXPECT_EQ(capacity.FreeCards("shared"), 16);
+}
+
+TEST(Capacity, AvoidsTheBadNodeWhereAnotherFits) {
+  Capacity capacity(TwoSeries());
+  EXPECT_EQ(capacity.Place(Shape({{"h200", 1, 8}}), "n1")->at(0).ranks.at(0).node, "n2");
+  EXPECT_TRUE(capacity.Place(Shape({{"h200", 2, 8}}), "n1"));
+}
+
+TEST(Capacity, ACpuNodeIsOnePlace) {
+  Capacity capacity(TwoSeries());
+  const auto one = capacity.Place(Shape({{"cpu", 1, 0}}), "");
+  capacity.Take(*one);
+  EXPECT_FALSE(capacity.Place(Shape({{"cpu", 1, 0}}), ""));
+  EXPECT_EQ(capacity.FreeCards("cpu"), 0);
+  capacity.Release(*one);
+  EXPECT_TRUE(capacity.Place(Shape({{"cpu", 1, 0}}), ""));
+}
+
+TEST(Capacity, ReloadKeepsWhatIsHeld) {
+  Capacity capacity(TwoSeries());
+  const auto all = capacity.Place(Shape({{"h200", 2, 8}}), "");
+  capacity.Take(*all);
+  Registry smaller = TwoSeries();
+  smaller.series["h200"].nodes.pop_back();
+  capacity.Reload(smaller);
+  EXPECT_EQ(capacity.TotalCards("h200"), 8);
+  EXPECT_EQ(capacity.FreeCards("h200"), 0);
+  EXPECT_FALSE(capacity.CouldEverFit(Shape({{"h200", 2, 8}})));
+  capacity.Release(*all);
+  EXPECT_EQ(capacity.FreeCards("h200"), 8);
+}
+
+}  // namespace
+}  // namespace tp::core

@@ -1,0 +1,111 @@
+// The two threads around the loop. No timing is asserted: tests wait for what must come.
+#include <atomic>
+#include <future>
+
+#include "harness.h"
+#include "loop/loop_thread.h"
+
+namespace tp::loop::test {
+namespace {
+
+class Threads : public ::testing::Test {
+ protected:
+  void Run(store::Store& store, ThreadHooks hooks) {
+    if (!hooks.fatal) hooks.fatal = [](const absl::Status& status) { FAIL() << status; };
+    thread_ = std::make_unique<LoopThread>(*h_.loop, store, std::move(hooks));
+    thread_->Start();
+  }
+
+  std::future<absl::StatusOr<Answer>> Submit(int i) {
+    auto promise = std::make_shared<std::promise<absl::StatusOr<Answer>>>();
+    thread_->Post(Command{{"ada", store::Role::kUser}, "r" + std::to_string(i), "Submit", "sha", Harness::Job()},
+                  [promise](absl::StatusOr<Answer> answer) { promise->set_value(std::move(answer)); });
+    return promise->get_future();
+  }
+
+  Harness h_;
+  std::unique_ptr<LoopThread> thread_;
+};
+
+TEST_F(Threads, EveryAcknowledgedSubmitIsInTheStore) {
+  Run(*h_.store, {});
+  std::vector<std::future<absl::StatusOr<Answer>>> futures;
+  for (int i = 0; i < 500; ++i) futures.push_back(Submit(i));
+  std::set<int64_t> runs;
+  for (auto& future : futures) {
+    const auto answer = future.get();
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_TRUE(h_.store->GetRun(answer->run).ok());
+    runs.insert(answer->run);
+  }
+  EXPECT_EQ(runs.size(), 500u);
+  EXPECT_LE(thread_->Commits(), 501);
+  thread_->Stop();
+}
+
+TEST_F(Threads, ManyPostersAtOnce) {
+  Run(*h_.store, {});
+  std::vector<std::thread> posters;
+  std::atomic<int> good = 0;
+  for (int t = 0; t < 4; ++t) {
+    posters.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) good += Submit(t * 100 + i).get().ok();
+    });
+  }
+  for (std::thread& poster : posters) poster.join();
+  EXPECT_EQ(good, 400);
+}
+
+// A disk that is full for a while.
+class FullStore : public store::Store {
+ public:
+  FullStore(store::Store& inner, int failures) : inner_(inner), failures_(failures) {}
+  absl::Status Commit(const store::Txn& txn) override {
+    if (failures_-- > 0) return absl::ResourceExhaustedError("disk full");
+    return inner_.Commit(txn);
+  }
+  absl::StatusOr<store::Loaded> Load() override { return inner_.Load(); }
+  absl::Status BeginEpoch(int64_t epoch, int64_t next_run) override { return inner_.BeginEpoch(epoch, next_run); }
+
+ private:
+  store::Store& inner_;
+  int failures_;
+};
+
+TEST_F(Threads, AFullDiskIsWaitedForAndLosesNothing) {
+  FullStore full(*h_.store, 3);
+  std::atomic<int> called = 0;
+  ThreadHooks hooks;
+  hooks.disk_full = [&] { ++called; };
+  Run(full, std::move(hooks));
+  EXPECT_TRUE(Submit(1).get().ok());
+  EXPECT_EQ(called, 3);
+}
+
+TEST_F(Threads, CommitPointsComeInPairs) {
+  std::mutex mutex;
+  std::vector<std::pair<int64_t, CommitPoint>> points;
+  ThreadHooks hooks;
+  hooks.commit_point = [&](int64_t commit, CommitPoint point) {
+    std::lock_guard lock(mutex);
+    points.emplace_back(commit, point);
+  };
+  Run(*h_.store, std::move(hooks));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Submit(i).get().ok());
+  thread_->Stop();
+  for (size_t i = 0; i < points.size(); ++i) {
+    EXPECT_EQ(points[i].first, static_cast<int64_t>(i / 2 + 1));
+    EXPECT_EQ(points[i].second, i % 2 ? CommitPoint::kAfter : CommitPoint::kBefore);
+  }
+}
+
+TEST_F(Threads, StopIsIdempotentAndLeavesNothingHanging) {
+  Run(*h_.store, {});
+  (void)Submit(1);
+  thread_->Stop();
+  thread_->Stop();
+  EXPECT_EQ(thread_->Stalled() >= absl::ZeroDuration(), true);
+}
+
+}  // namespace
+}  // namespace tp::loop::test

@@ -1,0 +1,251 @@
+#include "store/memory_store.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "store/micros.h"
+#include "store/usage.h"
+
+namespace tp::store {
+namespace {
+
+absl::Status CheckLimit(int limit) {
+  if (limit > 0) return absl::OkStatus();
+  return InvalidArgument("a page of {} rows was asked for: ask for at least one", limit);
+}
+
+bool HasLabels(const core::Run& run, const std::map<std::string, std::string>& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& label) {
+    const auto found = run.labels.find(label.first);
+    return found != run.labels.end() && found->second == label.second;
+  });
+}
+
+template <typename Map, typename Key>
+std::optional<typename Map::mapped_type> Find(const Map& map, const Key& key) {
+  const auto found = map.find(key);
+  if (found == map.end()) return std::nullopt;
+  return found->second;
+}
+
+template <typename Row>
+Row Rounded(Row row, absl::Time Row::*time) {
+  RoundToMicros(row.*time);
+  return row;
+}
+
+}  // namespace
+
+std::unique_ptr<MemoryStore> MemoryStore::Clone() const {
+  const std::lock_guard lock(mutex_);
+  return std::unique_ptr<MemoryStore>(new MemoryStore(data_));
+}
+
+// The run as it will be. The rows that `change` does not name are those of `data`.
+absl::StatusOr<MemoryStore::StoredRun> MemoryStore::Changed(const Data& data, int64_t n, const RunChange& change) {
+  const auto found = data.runs.find(n);
+  const bool known = found != data.runs.end();
+  if (!known && change.run == nullptr) return FailedPrecondition("a step of run {}, which does not exist", n);
+  StoredRun run = known ? found->second : StoredRun{};
+  if (change.run != nullptr) {
+    run.value.run = *change.run;
+    RoundToMicros(run.value.run);
+  }
+  if (known && change.steps.empty()) return run;
+
+  std::vector<core::Step>& steps = run.value.steps;
+  for (const auto& [index, step] : change.steps) {
+    const auto at = static_cast<size_t>(std::max(index, 0));
+    if (at > steps.size() || index < 0) return FailedPrecondition("run {} has no step {}", n, steps.size());
+    if (at == steps.size()) steps.emplace_back();
+    steps[at] = *step;
+    RoundToMicros(steps[at]);
+  }
+  TP_ASSIGN_OR_RETURN(const RunSummary summary, Summarize(n, steps));
+  if (!known || summary.word != run.summary.word) {
+    run.word_changed_at = change.changed_at();
+    RoundToMicros(run.word_changed_at);
+  }
+  run.summary = summary;
+  return run;
+}
+
+absl::Status MemoryStore::CheckUnique(const Data& data, const Txn& txn) {
+  std::set<RequestKey> requests;
+  for (const RequestRow& row : txn.requests) {
+    RequestKey key(row.principal, row.request_id);
+    if (data.requests.contains(key) || !requests.insert(std::move(key)).second) {
+      return FailedPrecondition("request {} of {} was answered before", row.request_id, row.principal);
+    }
+  }
+  std::set<BillingKey> billed;
+  for (const core::LedgerRow& row : txn.ledger) {
+    BillingKey key(row.run, row.step, row.attempt, row.pool, row.month, row.delta);
+    if (data.billed.contains(key) || !billed.insert(std::move(key)).second) {
+      return FailedPrecondition("attempt {} of step {} of run {} is in the ledger already", row.attempt, row.step,
+                                row.run);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void MemoryStore::Append(Data& data, const Txn& txn) {
+  data.meta = txn.meta;
+  for (const EventRow& row : txn.events) data.events.push_back(Rounded(row, &EventRow::at));
+  for (const OutboxRow& row : txn.outbox_added) data.outbox[row.id] = Rounded(row, &OutboxRow::created_at);
+  for (const int64_t id : txn.outbox_done) data.outbox.erase(id);
+  for (const core::LedgerRow& row : txn.ledger) {
+    data.ledger.push_back(row);
+    data.billed.emplace(row.run, row.step, row.attempt, row.pool, row.month, row.delta);
+  }
+  for (const RequestRow& row : txn.requests) data.requests[{row.principal, row.request_id}] = row;
+  for (const SnapshotRow& row : txn.snapshots) data.snapshots.emplace(row.id, Rounded(row, &SnapshotRow::created_at));
+  for (const TokenRow& row : txn.tokens) data.tokens[row.id] = Rounded(row, &TokenRow::created_at);
+  for (const AuditRow& row : txn.audit) data.audit.push_back(Rounded(row, &AuditRow::at));
+}
+
+absl::Status MemoryStore::Commit(const Txn& txn) {
+  const std::lock_guard lock(mutex_);
+  TP_RETURN_IF_ERROR(CheckTxn(txn, data_.meta));
+  TP_RETURN_IF_ERROR(CheckUnique(data_, txn));
+  std::map<int64_t, StoredRun> changed;
+  for (const auto& [n, change] : ChangesByRun(txn)) {
+    TP_ASSIGN_OR_RETURN(changed[n], Changed(data_, n, change));
+  }
+  for (auto& [n, run] : changed) data_.runs[n] = std::move(run);
+  Append(data_, txn);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Loaded> MemoryStore::Load() {
+  const std::lock_guard lock(mutex_);
+  Loaded loaded;
+  loaded.meta = data_.meta;
+  for (const auto& [n, run] : data_.runs) {
+    if (!core::IsTerminal(run.summary.word)) loaded.runs.push_back(run.value);
+  }
+  for (const auto& [id, row] : data_.outbox) loaded.outbox.push_back(row);
+  return loaded;
+}
+
+absl::Status MemoryStore::BeginEpoch(int64_t epoch, int64_t next_run) {
+  const std::lock_guard lock(mutex_);
+  TP_RETURN_IF_ERROR(CheckEpoch(epoch, next_run, data_.meta));
+  data_.meta.epoch = epoch;
+  data_.meta.next_run = next_run;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<core::RunWithSteps> MemoryStore::GetRun(int64_t n) {
+  const std::lock_guard lock(mutex_);
+  const auto found = data_.runs.find(n);
+  if (found == data_.runs.end()) return NotFound("there is no run {}", n);
+  return found->second.value;
+}
+
+absl::StatusOr<int64_t> MemoryStore::LastRun(const std::string& owner) {
+  const std::lock_guard lock(mutex_);
+  for (auto run = data_.runs.rbegin(); run != data_.runs.rend(); ++run) {
+    if (run->second.value.run.owner == owner) return run->first;
+  }
+  return NotFound("{} has no run yet", owner);
+}
+
+bool MemoryStore::Matches(const StoredRun& run, const RunFilter& filter) {
+  const core::Run& row = run.value.run;
+  if (filter.owner && row.owner != *filter.owner) return false;
+  if (filter.project && row.project != *filter.project) return false;
+  const auto& words = filter.words;
+  if (!words.empty() && std::find(words.begin(), words.end(), run.summary.word) == words.end()) return false;
+  if (filter.changed_after && core::IsTerminal(run.summary.word) &&
+      ToMicros(run.word_changed_at) <= ToMicros(*filter.changed_after)) {
+    return false;
+  }
+  return HasLabels(row, filter.labels);
+}
+
+absl::StatusOr<RunPage> MemoryStore::ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) {
+  TP_RETURN_IF_ERROR(CheckLimit(limit));
+  const std::lock_guard lock(mutex_);
+  RunPage page;
+  auto run = before ? data_.runs.lower_bound(*before) : data_.runs.end();
+  while (run != data_.runs.begin()) {
+    --run;
+    if (!Matches(run->second, filter)) continue;
+    if (page.runs.size() == static_cast<size_t>(limit)) {
+      page.next_before = page.runs.back().run.n;
+      break;
+    }
+    page.runs.push_back(run->second.value);
+  }
+  return page;
+}
+
+absl::StatusOr<std::vector<EventRow>> MemoryStore::Events(int64_t run, int64_t after_revision, int limit) {
+  TP_RETURN_IF_ERROR(CheckLimit(limit));
+  const std::lock_guard lock(mutex_);
+  std::vector<EventRow> rows;
+  for (const EventRow& row : data_.events) {
+    if (rows.size() == static_cast<size_t>(limit)) break;
+    if (row.run == run && row.revision > after_revision) rows.push_back(row);
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<EventRow>> MemoryStore::EventsAfter(int64_t revision, int limit) {
+  TP_RETURN_IF_ERROR(CheckLimit(limit));
+  const std::lock_guard lock(mutex_);
+  const auto first = std::upper_bound(data_.events.begin(), data_.events.end(), revision,
+                                      [](int64_t wanted, const EventRow& row) { return wanted < row.revision; });
+  const auto count = std::min<std::ptrdiff_t>(limit, data_.events.end() - first);
+  return std::vector<EventRow>(first, first + count);
+}
+
+absl::StatusOr<int64_t> MemoryStore::Revision() {
+  const std::lock_guard lock(mutex_);
+  return data_.meta.revision;
+}
+
+absl::StatusOr<Meta> MemoryStore::ReadMeta() {
+  const std::lock_guard lock(mutex_);
+  return data_.meta;
+}
+
+absl::StatusOr<std::optional<RequestRow>> MemoryStore::FindRequest(const std::string& principal,
+                                                                   const std::string& request_id) {
+  const std::lock_guard lock(mutex_);
+  return Find(data_.requests, RequestKey(principal, request_id));
+}
+
+absl::StatusOr<std::optional<SnapshotRow>> MemoryStore::FindSnapshot(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  return Find(data_.snapshots, id);
+}
+
+absl::StatusOr<std::optional<TokenRow>> MemoryStore::FindToken(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  return Find(data_.tokens, id);
+}
+
+absl::StatusOr<std::vector<UsageRow>> MemoryStore::Usage(const UsageFilter& filter, UsageKey by) {
+  const std::lock_guard lock(mutex_);
+  UsageSum sum(filter, by);
+  for (const core::LedgerRow& row : data_.ledger) {
+    if (store::Matches(row, filter)) sum.Add(row);
+  }
+  return sum.Rows();
+}
+
+absl::StatusOr<std::vector<core::LedgerRow>> MemoryStore::Ledger(const UsageFilter& filter, int64_t after_seq,
+                                                                 int limit) {
+  TP_RETURN_IF_ERROR(CheckLimit(limit));
+  const std::lock_guard lock(mutex_);
+  std::vector<core::LedgerRow> rows;
+  for (const core::LedgerRow& row : data_.ledger) {
+    if (rows.size() == static_cast<size_t>(limit)) break;
+    if (row.seq > after_seq && store::Matches(row, filter)) rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace tp::store

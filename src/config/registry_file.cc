@@ -1,0 +1,119 @@
+#include "config/registry_file.h"
+
+#include "base/status.h"
+#include "core/resource.h"
+
+namespace tp::config {
+namespace {
+
+// A variable and its value; both are checked here, as its name alone says little.
+Type<EnvEntries> EnvType() {
+  const auto pairs = MapOf(Scalar("name"), Scalar("text"), "mapping of variables");
+  Type<EnvEntries> type;
+  type.words = pairs.words;
+  type.decode = [pairs](const YamlValue& value, Problems& problems, EnvEntries& out) {
+    bool good = pairs.decode(value, problems, out);
+    for (const auto& entry : out) {
+      const absl::Status status = core::CheckVariable(entry.key, entry.value);
+      if (status.ok()) continue;
+      problems.Add(entry.at, std::string(Message(status)));
+      good = false;
+    }
+    return good;
+  };
+  return type;
+}
+
+std::optional<std::string> WrongAddress(const std::string& address) {
+  const bool plain = !address.empty() && address.size() <= 253 &&
+                     address.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_") ==
+                         std::string::npos;
+  if (plain) return std::nullopt;
+  return fmt::format("{} is no host name or address", Quoted(address));
+}
+
+// `node-1`, or {name: node-1, address: 10.0.0.1}.
+Type<NodeEntry> NodeType() {
+  const auto name = At(Name("name"));
+  const auto record = Record<NodeEntry>(
+      "a node", {RequiredKey("name", &NodeEntry::name, name, "Its name."),
+                 Key("address", &NodeEntry::address, Text("host name or address", WrongAddress),
+                     "How other ranks reach it. Default: its name.")});
+  Type<NodeEntry> type;
+  type.words = "a node";
+  type.record = record.record;
+  type.decode = [name, record](const YamlValue& value, Problems& problems, NodeEntry& out) {
+    if (value.kind == YamlValue::Kind::kScalar) return name.decode(value, problems, out.name);
+    if (value.kind == YamlValue::Kind::kMap) return record.decode(value, problems, out);
+    AddMismatch(value, "a node: its name, or a mapping with name and address", problems);
+    return false;
+  };
+  return type;
+}
+
+Type<OverrideEntries> OverridesType() {
+  return MapOf(Name("framework"), Raw("overrides"), "mapping of framework to its overrides");
+}
+
+Type<SeriesEntry> SeriesType() {
+  const auto executor = Optional(At(Text("provider/profile of an executor")));
+  return Record<SeriesEntry>(
+      "a series",
+      {Key("description", &SeriesEntry::description, Text("text"), "For people."),
+       RequiredKey("gpus_per_node", &SeriesEntry::gpus_per_node, SmallInteger(0, 64),
+                   "Cards of a node. 0: a cpu series, whose totals count nodes."),
+       Key("nodes", &SeriesEntry::nodes, ListOf(NodeType(), "list of nodes, each a name or a mapping"),
+           "Its nodes, where tpd places jobs on them (local, node, docker)."),
+       Key("virtual_cards", &SeriesEntry::virtual_cards, Boolean(),
+           "The cards are declared and not looked for: to try things without accelerators."),
+       Key("executor", &SeriesEntry::executor, executor,
+           "What runs its jobs. Default: gpu/default, on a cpu series cpu/default."),
+       Key("executor_distributed", &SeriesEntry::executor_distributed, executor,
+           "The same for jobs of several nodes or pools. Default: `executor`."),
+       Key("env", &SeriesEntry::env, EnvType(), "Environment of its jobs, such as NCCL's."),
+       Key("locked_env", &SeriesEntry::locked_env, EnvType(), "Environment that no one overrides, not even --env."),
+       Key("constraint", &SeriesEntry::constraint, Text("text"), "sbatch --constraint; slurm refuses a series without.")});
+}
+
+Type<ShapeEntry> ShapeType() {
+  return Record<ShapeEntry>("a shape", {Key("env", &ShapeEntry::env, EnvType(), "Over the profile's."),
+                                        Key("overrides", &ShapeEntry::overrides, OverridesType(), "Over the profile's.")});
+}
+
+Type<ProfileEntry> ProfileType() {
+  const auto total = Integer(1, 1'000'000);
+  return Record<ProfileEntry>(
+      "a profile",
+      {RequiredKey("series", &ProfileEntry::series, At(Name("name")), "The series it is a preset of."),
+       Key("description", &ProfileEntry::description, Text("text"), "For people."),
+       Key("default_shape", &ProfileEntry::default_shape, At(total),
+           "Total that `--profile name` without one means: cards, on a cpu series nodes."),
+       Key("env", &ProfileEntry::env, EnvType(), "Environment, over the series'."),
+       Key("overrides", &ProfileEntry::overrides, OverridesType(),
+           "By framework: reaches jobs as $TP_OVERRIDES_FILE and TP_OVERRIDES_<FRAMEWORK>."),
+       Key("shapes", &ProfileEntry::shapes, MapOf(total, ShapeType(), "mapping of total to a shape"),
+           "What differs for a total: env and overrides merge over the profile's.")});
+}
+
+Type<RegistryFile> MakeRegistryFileType() {
+  const auto style = Choice<core::OverrideStyle>({{"argparse", core::OverrideStyle::kArgparse},
+                                                  {"hydra", core::OverrideStyle::kHydra},
+                                                  {"env", core::OverrideStyle::kEnv}});
+  return Record<RegistryFile>(
+      "registry.yaml",
+      {Key("frameworks", &RegistryFile::frameworks, MapOf(Name("name"), style, "mapping of framework to its style"),
+           "Style of TP_OVERRIDES_<FRAMEWORK>: argparse, hydra or env."),
+       Key("series", &RegistryFile::series, MapOf(Name("name"), SeriesType(), "mapping of name to a series"),
+           "Classes of accelerators."),
+       Key("profiles", &RegistryFile::profiles, MapOf(Name("name"), ProfileType(), "mapping of name to a profile"),
+           "What users name in --profile.")});
+}
+
+}  // namespace
+
+const Type<RegistryFile>& RegistryFileType() {
+  static const Type<RegistryFile> type = MakeRegistryFileType();
+  return type;
+}
+
+}  // namespace tp::config

@@ -1,0 +1,38 @@
+// A strict reader of a small YAML: one document of mappings, lists and scalars, each with its position.
+// Refused: duplicate keys, anchors, aliases, tags, keys that are not scalars, bytes that are not UTF-8,
+// quotes that are never closed, anything too large or too deep.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/problem.h"
+
+namespace tp::config {
+
+struct YamlKey {
+  std::string text;
+  Position at;
+};
+
+struct YamlValue {
+  enum class Kind { kNull, kScalar, kList, kMap };
+
+  Kind kind = Kind::kNull;
+  Position at;
+  std::string text;     // kScalar
+  bool quoted = false;  // kScalar: in quotes or a block, so it is text whatever it looks like
+  std::vector<YamlValue> items;                        // kList
+  std::vector<std::pair<YamlKey, YamlValue>> entries;  // kMap, in the order of the file
+};
+
+// What sentences call it: `a mapping`, `the text 'x'`, `the number 4`.
+std::string Describe(const YamlValue& value);
+
+// An empty file is an empty mapping. Nothing after a problem that leaves no tree.
+std::optional<YamlValue> ParseYaml(std::string_view text, Problems& problems);
+
+}  // namespace tp::config

@@ -1,0 +1,29 @@
+// One answer in every output format.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/context.h"
+#include "cli/render/json.h"
+
+namespace tp::cli {
+
+struct Answer {
+  // For -o table and, with `wide`, -o wide.
+  std::function<std::string(bool wide)> table;
+  // For -o json and yaml: fills the document.
+  std::function<void(Json& document)> fill;
+  // For -o name; absent: what is shown has no names.
+  std::optional<std::vector<std::string>> names;
+  // For -o csv; absent: not offered.
+  std::function<std::string()> csv;
+};
+
+// kOk, or INVALID_ARGUMENT for a format that the answer does not have.
+absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer);
+
+}  // namespace tp::cli

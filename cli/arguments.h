@@ -1,0 +1,23 @@
+// What a shell hands to `tp`, before the parser sees it. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tp::cli {
+
+struct Arguments {
+  std::vector<std::string> own;      // without the program's name
+  std::vector<std::string> command;  // what stood behind the first `--`
+  bool has_command = false;
+};
+
+// The parser would read `[1,2]` in a job's command as a list, and its flags as ours: it never sees it.
+Arguments SplitArguments(int argc, const char* const* argv);
+
+// The known word that was probably meant: at most two edits away, and less than half of it.
+std::optional<std::string> NearMiss(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace tp::cli

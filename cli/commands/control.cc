@@ -1,0 +1,164 @@
+// tp stop, pause, resume, retry, wait: steering runs.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/status.h"
+#include "cli/answer.h"
+#include "cli/commands/commands.h"
+#include "cli/follow.h"
+#include "cli/render/runs.h"
+#include "cli/render/time.h"
+#include "cli/run_list.h"
+#include "cli/secrets.h"
+
+namespace tp::cli {
+namespace {
+
+struct Steered {
+  v1::Run run;
+  std::string note;
+};
+
+// One of the four calls that change a run; the same request id in every try of it.
+template <typename Request, typename Response>
+absl::StatusOr<Steered> Steer(Client& client, const std::string& selector,
+                              grpc::Status (v1::RunService::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                                           Response*)) {
+  Request request;
+  request.set_request_id(NewRequestId());
+  request.set_run(selector);
+  TP_ASSIGN_OR_RETURN(Response response, client.Call(method, request));
+  MaskSecrets(*response.mutable_run());
+  return Steered{std::move(*response.mutable_run()), response.note()};
+}
+
+using SteerOne = std::function<absl::StatusOr<Steered>(Client&, const std::string&)>;
+
+absl::StatusOr<ExitCode> ShowSteered(const Context& context, const std::vector<Steered>& done) {
+  Answer answer;
+  std::vector<std::string> ids;
+  for (const Steered& one : done) ids.push_back(one.run.id());
+  answer.table = [&](bool) { return ids.empty() ? "" : fmt::format("{}\n", fmt::join(ids, "\n")); };
+  answer.fill = [&](Json& document) {
+    document["runs"] = Json::array();
+    for (const Steered& one : done) document["runs"].push_back({{"run", ToJson(one.run)}, {"note", one.note}});
+  };
+  answer.names = ids;
+  return Show(context, answer);
+}
+
+// Every run is tried; the exit code is that of the first that was refused.
+absl::StatusOr<ExitCode> SteerAll(Context& context, const std::vector<std::string>& selectors, const SteerOne& steer) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  std::vector<Steered> done;
+  absl::Status first_refusal;
+  for (const std::string& selector : selectors) {
+    absl::StatusOr<Steered> one = steer(*client, selector);
+    if (!one.ok()) {
+      if (first_refusal.ok()) {
+        first_refusal = one.status();
+      } else {
+        context.Report(one.status());
+      }
+      continue;
+    }
+    context.Say(fmt::format("{}: {}", one->run.id(), one->note.empty() ? StateText(one->run) : one->note));
+    done.push_back(*std::move(one));
+  }
+  const absl::StatusOr<ExitCode> code = ShowSteered(context, done);
+  return first_refusal.ok() ? code : first_refusal;
+}
+
+void AddSteering(CLI::App& app, Context& context, const char* name, const char* description, SteerOne steer) {
+  CLI::App* command = app.add_subcommand(name, description);
+  auto runs = std::make_shared<std::vector<std::string>>();
+  command->add_option("RUN", *runs, "Runs: 42, train-42 or @last")->required();
+  command->callback([&context, runs, steer = std::move(steer)] {
+    context.action = [runs, steer](Context& c) { return SteerAll(c, *runs, steer); };
+  });
+}
+
+struct WaitFlags {
+  std::vector<std::string> runs;
+  std::string until;
+  std::string timeout;
+};
+
+absl::StatusOr<WaitOptions> ParseWait(const WaitFlags& flags) {
+  WaitOptions options;
+  if (!flags.until.empty()) {
+    TP_ASSIGN_OR_RETURN(options.until, ParseRunState(flags.until, "--until"));
+  }
+  if (!flags.timeout.empty()) {
+    TP_ASSIGN_OR_RETURN(options.timeout, ParseTimeSpan(flags.timeout, "--timeout"));
+  }
+  return options;
+}
+
+absl::StatusOr<ExitCode> ShowWaited(const Context& context, const std::vector<WaitResult>& results) {
+  Answer answer;
+  answer.table = [](bool) { return std::string(); };
+  answer.fill = [&](Json& document) {
+    document["runs"] = Json::array();
+    for (const WaitResult& result : results) document["runs"].push_back(ToJson(result.run));
+  };
+  std::vector<std::string> ids;
+  for (const WaitResult& result : results) ids.push_back(result.run.id());
+  answer.names = ids;
+  return Show(context, answer);
+}
+
+// One after the other; the exit code is the first that is not 0. A timeout or Ctrl-C ends it all.
+absl::StatusOr<ExitCode> WaitAll(Context& context, const WaitFlags& flags) {
+  TP_ASSIGN_OR_RETURN(WaitOptions options, ParseWait(flags));
+  const absl::Time deadline = absl::Now() + options.timeout;
+  std::vector<WaitResult> results;
+  ExitCode code = ExitCode::kOk;
+  for (const std::string& run : flags.runs) {
+    if (deadline != absl::InfiniteFuture()) options.timeout = deadline - absl::Now();
+    TP_ASSIGN_OR_RETURN(results.emplace_back(), WaitForRun(context, run, options));
+    const ExitCode last = results.back().code;
+    if (code == ExitCode::kOk) code = last;
+    if (last == ExitCode::kInterrupted || last == ExitCode::kWaitTimeout) {
+      code = last;
+      break;
+    }
+  }
+  TP_RETURN_IF_ERROR(ShowWaited(context, results).status());
+  return code;
+}
+
+void AddWait(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("wait", "Wait for a run's end; the exit code tells it");
+  command->footer(
+      "Exit codes: 0 SUCCEEDED or the --until state, 1 FAILED, 6 STOPPED, 7 timeout, 8 PARTIAL, 9 the run ended and\n"
+      "will not reach the --until state, 130 Ctrl-C (the run goes on). A PAUSED run is waited for.");
+  auto flags = std::make_shared<WaitFlags>();
+  command->add_option("RUN", flags->runs, "Runs: 42, train-42 or @last")->required();
+  command->add_option("--until", flags->until, "Wait for this state instead, e.g. RUNNING");
+  command->add_option("--timeout", flags->timeout, "Give up after so long (90s, 2h): exit code 7");
+  command->callback([&context, flags] {
+    context.action = [flags](Context& c) { return WaitAll(c, *flags); };
+  });
+}
+
+}  // namespace
+
+void AddControlCommands(CLI::App& app, Context& context) {
+  using Stub = v1::RunService::Stub;
+  AddSteering(app, context, "stop", "End runs for good; checkpoints and output stay",
+              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::StopRun); });
+  AddSteering(app, context, "pause", "Stop runs for now and free their cards",
+              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::PauseRun); });
+  AddSteering(app, context, "resume", "Queue paused runs again",
+              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::ResumeRun); });
+  AddSteering(app, context, "retry", "Run failed or stopped runs once more, with the same output directory",
+              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::RetryRun); });
+  app.get_subcommand("stop")->alias("cancel")->alias("kill");
+  AddWait(app, context);
+}
+
+}  // namespace tp::cli

@@ -1,0 +1,177 @@
+// tp results, metrics: what a run produced.
+#include <algorithm>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "cli/answer.h"
+#include "cli/commands/commands.h"
+#include "cli/download.h"
+#include "cli/file_tree.h"
+#include "cli/follow.h"
+#include "cli/metrics.h"
+#include "cli/render/table.h"
+#include "cli/render/time.h"
+
+namespace tp::cli {
+namespace {
+
+using ResultFiles = std::vector<v1::ResultFile>;
+
+absl::StatusOr<ResultFiles> FetchResults(Client& client, const std::string& run) {
+  v1::ListResultsRequest request;
+  request.set_run(run);
+  TP_ASSIGN_OR_RETURN(const v1::ListResultsResponse response, client.Call(&v1::RunService::Stub::ListResults, request));
+  return ResultFiles(response.files().begin(), response.files().end());
+}
+
+std::string ResultTable(const ResultFiles& files, bool wide, const Terminal& terminal) {
+  Table table({{"SIZE", Align::kRight}, {"MODIFIED", Align::kRight}, {"PATH", Align::kLeft, true}});
+  for (const v1::ResultFile& file : files) {
+    const absl::Time modified = FromProto(file.modified_at());
+    table.AddRow({{wide ? std::to_string(file.bytes()) : HumanBytes(file.bytes())},
+                  {wide ? Rfc3339(modified) : RelativeTime(modified, absl::Now())},
+                  {file.path()}});
+  }
+  return table.Render(terminal);
+}
+
+absl::StatusOr<ExitCode> ListResultFiles(Context& context, const std::string& run) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  TP_ASSIGN_OR_RETURN(const ResultFiles files, FetchResults(*client, run));
+  Answer answer;
+  answer.table = [&](bool wide) { return ResultTable(files, wide, context.terminal()); };
+  answer.fill = [&](Json& document) {
+    document["files"] = Json::array();
+    for (const v1::ResultFile& file : files) document["files"].push_back(ToJson(file));
+  };
+  answer.names.emplace();
+  for (const v1::ResultFile& file : files) answer.names->push_back(file.path());
+  return Show(context, answer);
+}
+
+struct GetFlags {
+  std::string run;
+  std::vector<std::string> paths;  // empty: all
+  std::string to;                  // empty: a directory named after the run; `-`: stdout
+};
+
+absl::StatusOr<std::vector<std::string>> PathsToGet(Client& client, const GetFlags& flags) {
+  if (!flags.paths.empty()) return flags.paths;
+  TP_ASSIGN_OR_RETURN(const ResultFiles files, FetchResults(client, flags.run));
+  std::vector<std::string> paths;
+  for (const v1::ResultFile& file : files) paths.push_back(file.path());
+  return paths;
+}
+
+absl::StatusOr<ExitCode> GetResults(Context& context, const GetFlags& flags) {
+  if (flags.to == "-" && flags.paths.size() != 1) return InvalidArgument("--to -: name the one PATH to print");
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  if (flags.to == "-") {
+    TP_RETURN_IF_ERROR(PrintResult(*client, flags.run, flags.paths.front(), STDOUT_FILENO));
+    return ExitCode::kOk;
+  }
+  std::string directory = flags.to;
+  if (directory.empty()) {
+    TP_ASSIGN_OR_RETURN(const v1::Run run, FetchRun(*client, flags.run));
+    directory = run.id() + "-results";
+  }
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsToGet(*client, flags));
+  Answer answer;
+  answer.names.emplace();
+  for (const std::string& path : paths) {
+    TP_RETURN_IF_ERROR(DownloadResult(*client, flags.run, path, directory));
+    answer.names->push_back(directory + "/" + path);
+  }
+  context.Say(fmt::format("{} file(s) in {}", paths.size(), directory));
+  answer.table = [&](bool) { return fmt::format("{}{}", fmt::join(*answer.names, "\n"), paths.empty() ? "" : "\n"); };
+  answer.fill = [&](Json& document) { document["stored"] = *answer.names; };
+  return Show(context, answer);
+}
+
+void AddResultsList(CLI::App& results, Context& context) {
+  auto run = std::make_shared<std::string>();
+  CLI::App* list = results.add_subcommand("ls", "List the result files");
+  list->add_option("RUN", *run, "42, train-42 or @last")->required();
+  list->callback([&context, run] {
+    context.action = [run](Context& c) { return ListResultFiles(c, *run); };
+  });
+}
+
+void AddResultsGet(CLI::App& results, Context& context) {
+  auto flags = std::make_shared<GetFlags>();
+  CLI::App* get = results.add_subcommand("get", "Copy result files to this machine");
+  get->add_option("RUN", flags->run, "42, train-42 or @last")->required();
+  get->add_option("PATH", flags->paths, "Files as `tp results ls` names them (default: all)");
+  get->add_option("--to", flags->to, "Directory (default: RUN-results); - prints one file");
+  get->callback([&context, flags] {
+    context.action = [flags](Context& c) { return GetResults(c, *flags); };
+  });
+}
+
+void AddResults(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("results", "What a run left in $TP_RESULTS_DIR");
+  auto run = std::make_shared<std::string>();
+  command->add_option("RUN", *run, "42, train-42 or @last: as `results ls RUN`");
+  AddResultsList(*command, context);
+  AddResultsGet(*command, context);
+  command->callback([&context, command, run] {
+    if (!command->get_subcommands().empty()) return;
+    context.action = [run](Context& c) -> absl::StatusOr<ExitCode> {
+      if (run->empty()) return InvalidArgument("RUN is missing: tp results RUN, or tp results get RUN");
+      return ListResultFiles(c, *run);
+    };
+  });
+}
+
+struct MetricFlags {
+  std::string run;
+  int32_t step = 0;
+  int64_t after_step = 0;
+  int64_t tail = 0;
+};
+
+absl::StatusOr<ExitCode> ShowMetrics(Context& context, const MetricFlags& flags) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  v1::ReadMetricsRequest request;
+  request.set_run(flags.run);
+  request.set_step(flags.step);
+  request.set_after_step(flags.after_step);
+  TP_ASSIGN_OR_RETURN(v1::ReadMetricsResponse response, client->Call(&v1::RunService::Stub::ReadMetrics, request));
+  auto& lines = *response.mutable_lines();
+  if (flags.tail > 0 && lines.size() > flags.tail) lines.DeleteSubrange(0, lines.size() - static_cast<int>(flags.tail));
+  const Json metrics = MetricsToJson(lines);
+  Answer answer;
+  answer.table = [&](bool) { return MetricsTable(metrics, context.terminal()); };
+  answer.fill = [&](Json& document) {
+    document["run"] = flags.run;
+    document["metrics"] = metrics;
+  };
+  return Show(context, answer);
+}
+
+void AddMetrics(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("metrics", "What a run wrote to $TP_METRICS_FILE");
+  auto flags = std::make_shared<MetricFlags>();
+  command->add_option("RUN", flags->run, "42, train-42 or @last")->required();
+  command->add_option("--step", flags->step, "This step of a pipeline, counted from 1")->check(CLI::PositiveNumber);
+  command->add_option("--after-step", flags->after_step, "Leave out training steps below this one")->check(CLI::NonNegativeNumber);
+  command->add_option("--tail", flags->tail, "Only the last N lines")->check(CLI::PositiveNumber);
+  command->callback([&context, flags] {
+    context.action = [flags](Context& c) { return ShowMetrics(c, *flags); };
+  });
+}
+
+}  // namespace
+
+void AddResultCommands(CLI::App& app, Context& context) {
+  AddResults(app, context);
+  AddMetrics(app, context);
+}
+
+}  // namespace tp::cli

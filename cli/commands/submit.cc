@@ -1,0 +1,129 @@
+// tp submit: the working directory and a command become a run.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "cli/answer.h"
+#include "cli/commands/commands.h"
+#include "cli/file_tree.h"
+#include "cli/follow.h"
+#include "cli/render/runs.h"
+#include "cli/secrets.h"
+#include "cli/snapshot_pack.h"
+#include "cli/submission.h"
+#include "cli/upload.h"
+#include "cli/version.h"
+
+namespace tp::cli {
+namespace {
+
+struct SubmitOptions {
+  SubmitFlags flags;
+  bool dry_run = false;
+  bool wait = false;
+  bool follow = false;
+};
+
+Json NotesToJson(const v1::SubmitRunResponse& response) {
+  Json notes = Json::array();
+  for (const std::string& note : response.notes()) notes.push_back(note);
+  return notes;
+}
+
+Answer AnswerOf(const Context& context, const v1::SubmitRunResponse& response, bool dry_run) {
+  Answer answer;
+  answer.table = [&, dry_run](bool) {
+    return dry_run ? PlanPage(response, context.terminal(), absl::Now()) : response.run().id() + "\n";
+  };
+  answer.fill = [&, dry_run](Json& document) {
+    document["dry_run"] = dry_run;
+    document["run"] = ToJson(response.run());
+    document["notes"] = NotesToJson(response);
+  };
+  answer.names = dry_run ? std::vector<std::string>() : std::vector<std::string>{response.run().id()};
+  return answer;
+}
+
+absl::StatusOr<v1::SubmitRunResponse> CallSubmit(Client& client, v1::SubmitRunRequest& request) {
+  request.set_request_id(NewRequestId());
+  TP_ASSIGN_OR_RETURN(v1::SubmitRunResponse response, client.Call(&v1::RunService::Stub::SubmitRun, request));
+  MaskSecrets(*response.mutable_run());
+  return response;
+}
+
+absl::StatusOr<ExitCode> DryRun(Context& context, Client& client, const SubmitOptions& options,
+                                v1::SubmitRunRequest& request) {
+  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(options.flags.directory, kMaxSnapshotBytes));
+  request.set_dry_run(true);
+  TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse response, CallSubmit(client, request));
+  context.Say(fmt::format("nothing was created; the directory has {} files, {}", tree.files, HumanBytes(tree.bytes)));
+  return Show(context, AnswerOf(context, response, true));
+}
+
+void Echo(const Context& context, const v1::SubmitRunResponse& response) {
+  for (const v1::Step& step : response.run().steps()) {
+    if (!step.shape().empty()) context.Say(step.shape());
+  }
+  for (const std::string& note : response.notes()) context.Say(note);
+}
+
+// To the run's end, with its log or without.
+absl::StatusOr<ExitCode> Accompany(Context& context, const std::string& run, bool follow) {
+  if (follow) {
+    LogOptions log;
+    log.follow = true;
+    TP_ASSIGN_OR_RETURN(const ExitCode code, PrintLog(context, run, log));
+    if (code != ExitCode::kOk) return code;
+  }
+  TP_ASSIGN_OR_RETURN(const WaitResult result, WaitForRun(context, run, {}));
+  return result.code;
+}
+
+absl::StatusOr<ExitCode> Submit(Context& context, const SubmitOptions& options) {
+  TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(options.flags, context.command));
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  WarnOfVersionSkew(context, *client);
+  if (options.dry_run) return DryRun(context, *client, options, request);
+
+  TP_ASSIGN_OR_RETURN(const std::string snapshot_id, UploadDirectory(context, *client, options.flags.directory));
+  request.set_snapshot_id(snapshot_id);
+  TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse response, CallSubmit(*client, request));
+  TP_ASSIGN_OR_RETURN(const ExitCode code, Show(context, AnswerOf(context, response, false)));
+  TP_RETURN_IF_ERROR(context.Flush());
+  Echo(context, response);
+  if (!options.wait && !options.follow) return code;
+  return Accompany(context, response.run().id(), options.follow);
+}
+
+}  // namespace
+
+void AddSubmitCommand(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("submit", "Run a command on the cluster: tp submit [flags] -- COMMAND [ARG...]");
+  command->footer(
+      "The working directory goes along, without .git, __pycache__, venv, .venv, node_modules and *.pyc.\n"
+      "Prints the run's id. Example: tp submit --profile h200:16 --time-limit 12h -- torchrun train.py");
+  auto options = std::make_shared<SubmitOptions>();
+  SubmitFlags& flags = options->flags;
+  command->add_option("--profile", flags.profiles, "Hardware: [ROLE[,ROLE...]=]PROFILE[:CARDS]; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--name", flags.name, "Name of the run (default: what the command runs)");
+  command->add_option("--env", flags.environment, "NAME=VALUE, or NAME to pass yours on; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--image", flags.image, "Container image, where the backend uses one");
+  command->add_option("--time-limit", flags.time_limit, "End the job after so much running time (90m, 12h, 2d)");
+  command->add_option("--label", flags.labels, "key=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--project", flags.project, "Project that the run belongs to");
+  command->add_option("--dir", flags.directory, "Directory to submit (default: the current one)");
+  command->add_flag("--dry-run", options->dry_run, "Show what would run, and what it would wait for; create nothing");
+  command->add_flag("--wait", options->wait, "Wait for the end; exit as `tp wait` does");
+  command->add_flag("-f,--follow", options->follow, "Print the log until the end; exit as `tp wait` does");
+  command->callback([&context, options] {
+    context.action = [options](Context& c) { return Submit(c, *options); };
+  });
+}
+
+}  // namespace tp::cli

@@ -1,0 +1,34 @@
+// Log chunks to a file descriptor: each byte of a rank's log once, in order, unchanged. With several
+// ranks, line by line behind `<pool>-<rank> | `. Blocking I/O.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "tp/v1/log.pb.h"
+
+namespace tp::cli {
+
+class LogPrinter {
+ public:
+  LogPrinter(int fd, bool prefixed) : fd_(fd), prefixed_(prefixed) {}
+
+  absl::Status Accept(const v1::ReadLogResponse& chunk);
+  // Lines whose end never came.
+  absl::Status Finish();
+  bool started() const { return !next_offset_.empty(); }
+
+ private:
+  absl::Status PrintLines(const std::string& rank, std::string_view data);
+
+  const int fd_;
+  const bool prefixed_;
+  std::map<std::pair<std::string, int32_t>, int64_t> next_offset_;  // by rank and attempt
+  std::map<std::string, std::string> partial_;                      // by rank
+};
+
+}  // namespace tp::cli

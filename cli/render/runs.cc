@@ -1,0 +1,328 @@
+#include "cli/render/runs.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "cli/render/color.h"
+#include "cli/render/table.h"
+#include "cli/render/text.h"
+#include "cli/render/time.h"
+
+namespace tp::cli {
+namespace {
+
+std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
+  const bool unknown = name.empty() || name == std::string(prefix) + "UNSPECIFIED";
+  return unknown ? "-" : name.substr(prefix.size());
+}
+
+std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+// The left sides of a shape's lines, one a pool.
+std::string LeftSides(std::string_view shape) {
+  std::vector<std::string> pools;
+  while (!shape.empty()) {
+    const size_t end = shape.find('\n');
+    const std::string_view line = shape.substr(0, end);
+    shape = end == std::string_view::npos ? std::string_view() : shape.substr(end + 1);
+    pools.emplace_back(line.substr(0, line.find(" = ")));
+  }
+  return Join(pools, ",");
+}
+
+std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels) {
+  const std::map<std::string, std::string> sorted(labels.begin(), labels.end());
+  std::vector<std::string> pairs;
+  for (const auto& [key, value] : sorted) pairs.push_back(key + "=" + value);
+  return Join(pairs, " ");
+}
+
+std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now) {
+  const absl::Time time = FromProto(timestamp);
+  return fmt::format("{} ({})", Rfc3339(time), RelativeTime(time, now));
+}
+
+std::vector<Column> RunColumns(bool wide) {
+  std::vector<Column> columns = {{"ID"},  {"STATE"},
+                                 {"REASON", Align::kLeft, true},
+                                 {"PROFILE"}, {"BACKEND"},
+                                 {"AGE", Align::kRight},
+                                 {"GPU-TIME", Align::kRight},
+                                 {"RETRY", Align::kRight}};
+  if (wide) {
+    columns.insert(columns.end(), {{"USER"}, {"PROJECT"}, {"NODES", Align::kLeft, true}, {"LABELS", Align::kLeft, true}});
+  }
+  return columns;
+}
+
+std::string NodeNames(const v1::Step& step) {
+  const auto& nodes = step.attempt().nodes();
+  return Join({nodes.begin(), nodes.end()}, ",");
+}
+
+std::vector<Cell> RunRow(const v1::Run& run, bool wide, absl::Time now) {
+  const v1::Step* step = CurrentStep(run);
+  const v1::Step& shown = step == nullptr ? v1::Step::default_instance() : *step;
+  std::vector<Cell> row = {{run.id()},
+                           {StateText(run), ColorOf(run.state())},
+                           {run.reason()},
+                           {ShortShape(shown)},
+                           {shown.backend()},
+                           {ShortDuration(now - FromProto(run.created_at()))},
+                           {GpuTime(run.gpu_ms())},
+                           {std::to_string(run.retry_count())}};
+  if (wide) {
+    row.insert(row.end(), {{run.owner()}, {run.project()}, {NodeNames(shown)}, {LabelText(run.labels())}});
+  }
+  return row;
+}
+
+// Lines of `label   value`, indented; empty values are left out.
+class Fields {
+ public:
+  explicit Fields(int indent) : indent_(indent) {}
+
+  void Add(std::string_view label, std::string_view value) {
+    if (!value.empty()) text_ += fmt::format("{:{}}{:<11} {}\n", "", indent_, label, EscapeControl(value));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const int indent_;
+  std::string text_;
+};
+
+std::string Indented(std::string_view text, int indent) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    out += fmt::format("{:{}}{}\n", "", indent, text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return out;
+}
+
+Terminal Narrowed(Terminal terminal, int by) {
+  if (terminal.columns > 0) terminal.columns = std::max(1, terminal.columns - by);
+  return terminal;
+}
+
+std::string GateTable(const v1::Step& step, const Terminal& terminal, absl::Time now) {
+  const bool timed = std::any_of(step.gates().begin(), step.gates().end(),
+                                 [](const v1::GateVerdict& gate) { return gate.has_opens_at(); });
+  std::vector<Column> columns = {{"GATE"}, {"WHY", Align::kLeft, true}};
+  if (timed) columns.insert(columns.begin() + 1, {"OPENS"});
+  Table table(columns);
+  for (const v1::GateVerdict& gate : step.gates()) {
+    std::vector<Cell> row = {{GateName(gate.gate()), Color::kYellow}, {gate.sentence()}};
+    if (timed) row.insert(row.begin() + 1, {gate.has_opens_at() ? RelativeTime(FromProto(gate.opens_at()), now) : ""});
+    table.AddRow(std::move(row));
+  }
+  return table.Render(terminal);
+}
+
+std::vector<Cell> AttemptRow(const v1::Attempt& attempt, absl::Time now) {
+  const bool live = attempt.outcome() == v1::JOB_STATE_UNSPECIFIED;
+  const absl::Time end = attempt.has_ended_at() ? FromProto(attempt.ended_at()) : now;
+  const std::string failure = attempt.has_failure() ? attempt.failure().kind() + ": " + attempt.failure().sentence() : "";
+  return {{std::to_string(attempt.number())},
+          {live ? "live" : StateName(attempt.outcome()), ColorOf(attempt.outcome())},
+          {RelativeTime(FromProto(attempt.created_at()), now)},
+          {ShortDuration(end - FromProto(attempt.created_at()))},
+          {std::to_string(attempt.cards())},
+          {GpuSeconds(attempt.metered_ms())},
+          {Join({attempt.nodes().begin(), attempt.nodes().end()}, ",")},
+          {failure.empty() ? attempt.exit() : failure}};
+}
+
+std::string AttemptTable(const v1::Step& step, const Terminal& terminal, absl::Time now) {
+  Table table({{"ATTEMPT", Align::kRight},
+               {"STATE"},
+               {"CREATED"},
+               {"LASTED", Align::kRight},
+               {"CARDS", Align::kRight},
+               {"GPU-SECONDS", Align::kRight},
+               {"NODES", Align::kLeft, true},
+               {"EXIT", Align::kLeft, true}});
+  std::vector<const v1::Attempt*> attempts;
+  for (const v1::Attempt& attempt : step.past_attempts()) attempts.push_back(&attempt);
+  if (step.has_attempt()) attempts.push_back(&step.attempt());
+  std::sort(attempts.begin(), attempts.end(),
+            [](const v1::Attempt* a, const v1::Attempt* b) { return a->number() < b->number(); });
+  for (const v1::Attempt* attempt : attempts) table.AddRow(AttemptRow(*attempt, now));
+  return table.empty() ? "" : table.Render(terminal);
+}
+
+std::string EnvironmentText(const v1::StepSpec& spec) {
+  std::map<std::string, std::string> merged(spec.env().begin(), spec.env().end());
+  for (const auto& [name, value] : spec.explicit_env()) merged[name] = value;
+  std::vector<std::string> pairs;
+  for (const auto& [name, value] : merged) pairs.push_back(name + "=" + value);
+  return Join(pairs, " ");
+}
+
+std::string ShapeText(const v1::Step& step) {
+  std::string shape = step.shape().empty() ? Join({step.spec().profiles().begin(), step.spec().profiles().end()}, ", ")
+                                           : step.shape();
+  size_t at = 0;
+  while ((at = shape.find('\n', at)) != std::string::npos) shape.replace(at, 1, ", ");
+  return shape;
+}
+
+std::string StepFields(const v1::Step& step, absl::Time now, int indent) {
+  Fields fields(indent);
+  const v1::StepSpec& spec = step.spec();
+  fields.Add("command", ShellQuote(spec.argv()));
+  fields.Add("profile", ShapeText(step));
+  fields.Add("backend", step.backend());
+  fields.Add("image", spec.image());
+  fields.Add("environment", EnvironmentText(spec));
+  if (spec.has_time_limit()) fields.Add("time limit", ShortDuration(FromProto(spec.time_limit())));
+  if (step.has_entered_at()) fields.Add("since", Moment(step.entered_at(), now));
+  fields.Add("exit", step.exit());
+  if (step.has_failure()) fields.Add("failure", step.failure().kind() + ": " + step.failure().sentence());
+  return fields.text();
+}
+
+std::string StepBlock(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
+  const Terminal narrowed = Narrowed(terminal, indent);
+  std::string block = StepFields(step, now, indent);
+  if (step.gates_size() > 0) block += "\n" + Indented(GateTable(step, narrowed, now), indent);
+  const std::string attempts = AttemptTable(step, narrowed, now);
+  if (!attempts.empty()) block += "\n" + Indented(attempts, indent);
+  return block;
+}
+
+std::string StepTitle(const v1::Step& step, int number, int count, const Terminal& terminal) {
+  const std::string name = step.spec().name().empty() ? "" : " " + EscapeControl(step.spec().name());
+  return fmt::format("step {} of {}{}  {}{}\n", number, count, name,
+                     Paint(EscapeControl(StateText(step)), ColorOf(step.state()), terminal.colors),
+                     step.reason().empty() ? "" : "  " + EscapeControl(step.reason()));
+}
+
+std::string RunFields(const v1::Run& run, absl::Time now) {
+  Fields fields(0);
+  fields.Add("reason", run.reason());
+  fields.Add("owner", run.owner());
+  fields.Add("project", run.project());
+  fields.Add("labels", LabelText(run.labels()));
+  if (run.has_created_at()) fields.Add("created", Moment(run.created_at(), now));
+  if (run.has_ended_at()) fields.Add("ended", Moment(run.ended_at(), now));
+  fields.Add("gpu_seconds", GpuSeconds(run.gpu_ms()));
+  if (run.retry_count() > 0) fields.Add("retries", std::to_string(run.retry_count()));
+  fields.Add("snapshot", run.snapshot_id());
+  fields.Add("files", fmt::format("{}/{}/ below the storage root: output/ results/ attempts/", run.owner(), run.id()));
+  return fields.text();
+}
+
+bool IsWaiting(v1::JobState state) {
+  return state == v1::JOB_STATE_QUEUED || state == v1::JOB_STATE_SUBMITTED || state == v1::JOB_STATE_PENDING ||
+         state == v1::JOB_STATE_PAUSED;
+}
+
+bool NeedsQuotes(std::string_view word) {
+  const auto harmless = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,@%+").find(c) != std::string_view::npos;
+  };
+  return word.empty() || !std::all_of(word.begin(), word.end(), harmless);
+}
+
+std::string Quoted(std::string_view word) {
+  if (!NeedsQuotes(word)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::string StateName(v1::RunState state) { return WithoutPrefix(v1::RunState_Name(state), "RUN_STATE_"); }
+std::string StateName(v1::JobState state) { return WithoutPrefix(v1::JobState_Name(state), "JOB_STATE_"); }
+std::string GateName(v1::Gate gate) { return WithoutPrefix(v1::Gate_Name(gate), "GATE_"); }
+
+bool IsTerminal(v1::RunState state) {
+  return state == v1::RUN_STATE_SUCCEEDED || state == v1::RUN_STATE_FAILED || state == v1::RUN_STATE_STOPPED ||
+         state == v1::RUN_STATE_PARTIAL;
+}
+
+std::string StateText(const v1::Run& run) { return run.state_text().empty() ? StateName(run.state()) : run.state_text(); }
+
+std::string StateText(const v1::Step& step) {
+  return step.state_text().empty() ? StateName(step.state()) : step.state_text();
+}
+
+const v1::Step* CurrentStep(const v1::Run& run) {
+  const auto ended = [](const v1::Step& step) {
+    return step.state() == v1::JOB_STATE_SUCCEEDED || step.state() == v1::JOB_STATE_FAILED ||
+           step.state() == v1::JOB_STATE_STOPPED;
+  };
+  const auto live = std::find_if_not(run.steps().begin(), run.steps().end(), ended);
+  if (live != run.steps().end()) return &*live;
+  return run.steps().empty() ? nullptr : &*run.steps().rbegin();
+}
+
+std::string ShortShape(const v1::Step& step) {
+  if (!step.shape().empty()) return LeftSides(step.shape());
+  return Join({step.spec().profiles().begin(), step.spec().profiles().end()}, ",");
+}
+
+std::string ShellQuote(const google::protobuf::RepeatedPtrField<std::string>& argv) {
+  std::vector<std::string> words;
+  for (const std::string& word : argv) words.push_back(Quoted(word));
+  return Join(words, " ");
+}
+
+std::string RunTable(const std::vector<v1::Run>& runs, bool wide, const Terminal& terminal, absl::Time now) {
+  Table table(RunColumns(wide));
+  for (const v1::Run& run : runs) table.AddRow(RunRow(run, wide, now));
+  return table.Render(terminal);
+}
+
+std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now) {
+  std::string page = fmt::format("{}  {}\n", Paint(EscapeControl(run.id()), Color::kBold, terminal.colors),
+                                 Paint(EscapeControl(StateText(run)), ColorOf(run.state()), terminal.colors));
+  page += RunFields(run, now);
+  if (run.steps_size() == 1) return page + StepBlock(run.steps(0), terminal, now, 0);
+  for (int i = 0; i < run.steps_size(); ++i) {
+    page += "\n" + StepTitle(run.steps(i), i + 1, run.steps_size(), terminal);
+    page += StepBlock(run.steps(i), terminal, now, 2);
+  }
+  return page;
+}
+
+std::string PlanPage(const v1::SubmitRunResponse& plan, const Terminal& terminal, absl::Time now) {
+  std::string page;
+  for (int i = 0; i < plan.run().steps_size(); ++i) {
+    const v1::Step& step = plan.run().steps(i);
+    if (plan.run().steps_size() > 1) page += fmt::format("step {}  {}\n", i + 1, EscapeControl(step.spec().name()));
+    page += StepBlock(step, terminal, now, 0);
+  }
+  for (const std::string& note : plan.notes()) page += fmt::format("note: {}\n", EscapeControl(note));
+  return page;
+}
+
+std::string WhyPage(const v1::Run& run, const Terminal& terminal, absl::Time now) {
+  std::string page;
+  for (int i = 0; i < run.steps_size(); ++i) {
+    const v1::Step& step = run.steps(i);
+    if (!IsWaiting(step.state())) continue;
+    page += StepTitle(step, i + 1, run.steps_size(), terminal);
+    if (step.gates_size() > 0) page += Indented(GateTable(step, Narrowed(terminal, 2), now), 2);
+  }
+  if (!page.empty()) return page;
+  return fmt::format("{} is {}: nothing holds it{}\n", EscapeControl(run.id()), EscapeControl(StateText(run)),
+                     run.reason().empty() ? "" : " (" + EscapeControl(run.reason()) + ")");
+}
+
+}  // namespace tp::cli

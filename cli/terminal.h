@@ -1,0 +1,16 @@
+// What a stream can show.
+#pragma once
+
+namespace tp::cli {
+
+struct Terminal {
+  bool is_tty = false;
+  // Width to fit into; 0: no limit, as for pipes and files.
+  int columns = 0;
+  bool colors = false;
+};
+
+// Honours NO_COLOR, TERM=dumb and, where the kernel does not know the width, COLUMNS.
+Terminal DescribeTerminal(int fd, bool no_color);
+
+}  // namespace tp::cli

@@ -1,0 +1,20 @@
+// This program's version, and what differs at the server's end.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/context.h"
+
+namespace tp::cli {
+
+std::string_view ClientVersion();
+
+// A sentence where the two may not understand one another: major or minor differ. Pure.
+std::optional<std::string> VersionSkew(std::string_view client, std::string_view server);
+
+// Asks the server, and says it if so. Never an error: the command itself will meet that.
+void WarnOfVersionSkew(const Context& context, Client& client);
+
+}  // namespace tp::cli

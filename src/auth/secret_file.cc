@@ -46,7 +46,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
 absl::Status WriteSecretFile(const std::string& path, std::string_view content) {
   const std::filesystem::path where(path);
   TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(where.parent_path().string()));
-  return ReplaceFile(directory, where.filename().string(), content, 0600);
+  return ReplaceFile(directory, where.filename().string(), content, 0600, Sync::kDurable);
 }
 
 absl::StatusOr<std::string> LoadOrCreateKey(const std::string& path, size_t bytes) {

@@ -1,0 +1,66 @@
+// The adapter between gRPC's callbacks and handlers: a handler runs on a worker thread, knows who calls
+// and answers through Done, once, from any thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "api/context.h"
+#include "api/errors.h"
+#include "auth/roles.h"
+#include "loop/commands.h"
+
+namespace tp::api {
+
+// An authenticated call. `method` as gRPC writes it.
+struct Call {
+  auth::Identity caller;
+  std::string method;
+
+  loop::Principal principal() const { return {.user = caller.user, .role = caller.role}; }
+};
+
+using Done = std::function<void(absl::Status)>;
+
+// Who calls, and whether this method is theirs to call. May read the store.
+absl::StatusOr<Call> Authenticate(Context& context, const grpc::CallbackServerContext& server_context,
+                                  std::string_view method);
+
+// RESOURCE_EXHAUSTED when so many calls wait that another one would only wait with them.
+absl::Status CheckBacklog(const WorkerPool& pool);
+
+// Runs `handler(call, done)` on `pool` and finishes the call with what `done` is given.
+template <typename Handler>
+grpc::ServerUnaryReactor* RunUnary(Context& context, WorkerPool& pool, grpc::CallbackServerContext* server_context,
+                                   std::string_view method, Handler handler) {
+  grpc::ServerUnaryReactor* reactor = server_context->DefaultReactor();
+  if (absl::Status status = CheckBacklog(pool); !status.ok()) {
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
+  pool.Post([&context, server_context, method, reactor, handler = std::move(handler)] {
+    const auto call = Authenticate(context, *server_context, method);
+    if (!call.ok()) {
+      reactor->Finish(ToGrpc(call.status()));
+      return;
+    }
+    handler(*call, [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); });
+  });
+  return reactor;
+}
+
+// The same for a handler that returns its status.
+template <typename Handler>
+grpc::ServerUnaryReactor* RunUnarySync(Context& context, WorkerPool& pool, grpc::CallbackServerContext* server_context,
+                                       std::string_view method, Handler handler) {
+  return RunUnary(context, pool, server_context, method,
+                  [handler = std::move(handler)](const Call& call, const Done& done) { done(handler(call)); });
+}
+
+}  // namespace tp::api

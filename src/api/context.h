@@ -1,0 +1,46 @@
+// What every service works with. Made by the server, outlives all calls.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "api/loop_port.h"
+#include "api/page_token.h"
+#include "api/snapshot_store.h"
+#include "api/watch_hub.h"
+#include "api/worker_pool.h"
+#include "auth/authenticator.h"
+#include "core/launch_plan.h"
+#include "core/registry.h"
+#include "store/store.h"
+
+namespace tp::api {
+
+// What does not change while tpd runs.
+struct ServerFacts {
+  std::string version;
+  std::string deployment;
+  int64_t epoch = 1;
+  core::LaunchLayout layout;
+  int64_t max_snapshot_bytes = int64_t{1} << 30;
+};
+
+struct Context {
+  LoopPort& loop;
+  store::Reader& reader;
+  SnapshotStore& snapshots;
+  std::function<std::shared_ptr<const core::Registry>()> registry;
+  std::function<absl::Time()> now;
+  ServerFacts facts;
+  PageTokens page_tokens;
+  auth::Authenticator authenticator;
+  WatchHub hub;
+  // Two pools, so that storage that hangs keeps nobody from submitting.
+  WorkerPool calls;  // store reads and conversion
+  WorkerPool files;  // logs, results, metrics, snapshots
+};
+
+}  // namespace tp::api

@@ -1,0 +1,16 @@
+// The loop as the API sees it: somewhere to post to. LoopThread in tpd, a fake in tests.
+#pragma once
+
+#include "loop/commands.h"
+
+namespace tp::api {
+
+// Thread-safe; returns at once. Every reply is called exactly once, on a thread of the loop's.
+class LoopPort {
+ public:
+  virtual ~LoopPort() = default;
+  virtual void Post(loop::Command command, loop::Reply reply) = 0;
+  virtual void Post(loop::Query query, loop::QueryReply reply) = 0;
+};
+
+}  // namespace tp::api

@@ -1,0 +1,58 @@
+#include "api/mutation.h"
+
+#include <utility>
+
+#include "api/run_reader.h"
+
+namespace tp::api {
+namespace {
+
+// What is live comes with the answer; what is over is in the store, since the commit came first.
+void Complete(Context& context, int64_t run, std::string note, const MutatedThen& then) {
+  auto stored = context.reader.GetRun(run);
+  if (!stored.ok()) {
+    then(stored.status());
+    return;
+  }
+  LoadLive(context, {*std::move(stored)}, [note = std::move(note), then](absl::StatusOr<std::vector<loop::LiveRun>> runs) {
+    if (!runs.ok()) {
+      then(runs.status());
+    } else {
+      then(Mutated{.run = std::move(runs->front()), .note = note});
+    }
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<store::RequestRow>> FindAnswered(Context& context, const Call& call,
+                                                              const std::string& request_id,
+                                                              const std::string& body_sha256) {
+  TP_ASSIGN_OR_RETURN(std::optional<store::RequestRow> row, context.reader.FindRequest(call.caller.user, request_id));
+  if (!row || row->body_sha256 == body_sha256) return row;
+  return WithReason(WithField(Error(absl::StatusCode::kAlreadyExists,
+                                    "request_id {} was used for another request ({}): use a new one", request_id,
+                                    row->method),
+                              "request_id"),
+                    "REQUEST_ID_REUSED");
+}
+
+void Mutate(Context& context, loop::Command command, MutatedThen then) {
+  context.loop.Post(std::move(command), [&context, then = std::move(then)](absl::StatusOr<loop::Answer> answer) {
+    context.calls.Post([&context, then, answer = std::move(answer)]() mutable {
+      if (!answer.ok()) {
+        then(answer.status());
+      } else if (answer->live) {
+        then(Mutated{.run = *std::move(answer->live), .note = std::move(answer->note)});
+      } else {
+        Complete(context, answer->run, std::move(answer->note), then);
+      }
+    });
+  });
+}
+
+void Repeat(Context& context, const store::RequestRow& answered, MutatedThen then) {
+  Complete(context, answered.run, answered.note, then);
+}
+
+}  // namespace tp::api

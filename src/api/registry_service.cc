@@ -1,0 +1,90 @@
+#include "api/registry_service.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/placement.h"
+#include "core/resource.h"
+
+namespace tp::api {
+namespace {
+
+constexpr std::string_view kListSeries = "/tp.v1.RegistryService/ListSeries";
+constexpr std::string_view kListProfiles = "/tp.v1.RegistryService/ListProfiles";
+constexpr int kRunsPerRead = 500;
+
+// What the live attempts hold, as committed.
+absl::StatusOr<core::Capacity> CommittedCapacity(store::Reader& reader, const core::Registry& registry) {
+  core::Capacity capacity(registry);
+  store::RunFilter live;
+  live.words = {core::RunWord::kSubmitted, core::RunWord::kPending, core::RunWord::kRunning};
+  std::optional<int64_t> before;
+  do {
+    TP_ASSIGN_OR_RETURN(const store::RunPage page, reader.ListRuns(live, before, kRunsPerRead));
+    for (const core::RunWithSteps& run : page.runs) {
+      for (const core::Step& step : run.steps) {
+        if (step.attempt) capacity.Take(step.attempt->placement);
+      }
+    }
+    before = page.next_before;
+  } while (before);
+  return capacity;
+}
+
+std::string BackendOf(const core::Registry& registry, const core::Series& series) {
+  const auto executor = registry.executors.find(series.executor);
+  return executor == registry.executors.end() ? "" : executor->second.backend;
+}
+
+absl::Status Series(Context& context, v1::ListSeriesResponse* response) {
+  const std::shared_ptr<const core::Registry> registry = context.registry();
+  TP_ASSIGN_OR_RETURN(const core::Capacity capacity, CommittedCapacity(context.reader, *registry));
+  response->set_registry_version(registry->version);
+  for (const auto& [name, series] : registry->series) {
+    v1::Series* to = response->add_series();
+    to->set_name(name);
+    to->set_description(series.description);
+    to->set_gpus_per_node(series.gpus_per_node);
+    to->set_nodes(static_cast<int32_t>(series.nodes.size()));
+    to->set_total_cards(capacity.TotalCards(name));
+    to->set_free_cards(capacity.FreeCards(name));
+    to->set_virtual_cards(series.virtual_cards);
+    to->set_backend(BackendOf(*registry, series));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Profiles(Context& context, v1::ListProfilesResponse* response) {
+  const std::shared_ptr<const core::Registry> registry = context.registry();
+  response->set_registry_version(registry->version);
+  for (const auto& [name, profile] : registry->profiles) {
+    v1::Profile* to = response->add_profiles();
+    to->set_name(name);
+    to->set_series(profile.series);
+    to->set_description(profile.description);
+    to->set_default_total(profile.default_total);
+    if (const auto shape = core::ResolveShape(*registry, {name}); shape.ok()) {
+      to->set_default_shape(core::DescribeShape(*shape));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* RegistryService::ListSeries(grpc::CallbackServerContext* server_context,
+                                                      const v1::ListSeriesRequest* /*request*/,
+                                                      v1::ListSeriesResponse* response) {
+  return RunUnarySync(context_, context_.calls, server_context, kListSeries,
+                      [=, this](const Call& /*call*/) { return Series(context_, response); });
+}
+
+grpc::ServerUnaryReactor* RegistryService::ListProfiles(grpc::CallbackServerContext* server_context,
+                                                        const v1::ListProfilesRequest* /*request*/,
+                                                        v1::ListProfilesResponse* response) {
+  return RunUnarySync(context_, context_.calls, server_context, kListProfiles,
+                      [=, this](const Call& /*call*/) { return Profiles(context_, response); });
+}
+
+}  // namespace tp::api

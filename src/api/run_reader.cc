@@ -1,0 +1,99 @@
+#include "api/run_reader.h"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "api/convert.h"
+#include "base/printable.h"
+#include "core/ids.h"
+
+namespace tp::api {
+namespace {
+
+absl::Status RunNotFound(std::string_view selector) {
+  return WithReason(NotFound("there is no run {}: tp ls lists those there are", Quoted(selector)), "RUN_NOT_FOUND");
+}
+
+absl::StatusOr<int64_t> LastRunOf(Context& context, const Call& call) {
+  auto last = context.reader.LastRun(call.caller.user);
+  if (!absl::IsNotFound(last.status())) return last;
+  return WithReason(NotFound("@last is your newest run, and {} has none yet: tp submit makes one", call.caller.user),
+                    "RUN_NOT_FOUND");
+}
+
+bool IsOver(const core::RunWithSteps& run) { return core::IsTerminal(core::RollUp(run.steps)); }
+
+// A run that was live when it was read and that the loop no longer has is over by now.
+absl::Status Merge(Context& context, std::vector<loop::LiveRun> answers, std::vector<loop::LiveRun>* runs) {
+  std::map<int64_t, loop::LiveRun> by_n;
+  for (loop::LiveRun& answer : answers) by_n[answer.run.run.n] = std::move(answer);
+  for (loop::LiveRun& run : *runs) {
+    if (IsOver(run.run)) continue;
+    const auto found = by_n.find(run.run.run.n);
+    if (found != by_n.end()) {
+      run = std::move(found->second);
+    } else {
+      TP_ASSIGN_OR_RETURN(run.run, context.reader.GetRun(run.run.run.n));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, std::string_view selector) {
+  auto parsed = core::ParseRunSelector(selector);
+  if (!parsed.ok()) return WithField(parsed.status(), "run");
+  int64_t n = parsed->run;
+  if (parsed->last) {
+    TP_ASSIGN_OR_RETURN(n, LastRunOf(context, call));
+  }
+  auto run = context.reader.GetRun(n);
+  if (absl::IsNotFound(run.status())) return RunNotFound(selector);
+  if (!run.ok()) return run.status();
+  if (parsed->slug && *parsed->slug != run->run.slug) {
+    return WithReason(NotFound("there is no run {}: run {} is called {}", Quoted(selector), n, run->run.id()),
+                      "RUN_NOT_FOUND");
+  }
+  return run;
+}
+
+void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then) {
+  loop::Query query;
+  std::vector<loop::LiveRun> runs;
+  for (core::RunWithSteps& run : stored) {
+    if (!IsOver(run)) query.runs.push_back(run.run.n);
+    runs.push_back({.run = std::move(run), .gates = {}, .shapes = {}});
+  }
+  if (query.runs.empty()) {
+    then(std::move(runs));
+    return;
+  }
+  // The reply comes on a thread of the loop's, which must not wait for the store.
+  auto reply = [&context, runs = std::make_shared<std::vector<loop::LiveRun>>(std::move(runs)),
+                then = std::move(then)](std::vector<loop::LiveRun> answers) {
+    context.calls.Post([&context, runs, then, answers = std::move(answers)]() mutable {
+      const absl::Status status = Merge(context, std::move(answers), runs.get());
+      if (status.ok()) {
+        then(std::move(*runs));
+      } else {
+        then(status);
+      }
+    });
+  };
+  context.loop.Post(std::move(query), std::move(reply));
+}
+
+v1::Run View(Context& context, const Call& call, const loop::LiveRun& run) {
+  const bool shown = auth::MayReadEnvironment(call.caller, run.run.run.owner);
+  return ToProto(run, shown ? Environment::kShown : Environment::kLeftOut, context.now());
+}
+
+absl::Status CheckMayReadContent(const Call& call, const core::Run& run) {
+  if (auth::MayReadContent(call.caller, run.owner)) return absl::OkStatus();
+  return Error(absl::StatusCode::kPermissionDenied, "{} belongs to {}: what it wrote is for its owner and operators",
+               run.id(), run.owner);
+}
+
+}  // namespace tp::api

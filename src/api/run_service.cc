@@ -1,0 +1,270 @@
+#include "api/run_service.h"
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/convert.h"
+#include "api/mutation.h"
+#include "api/request.h"
+#include "api/run_output.h"
+#include "api/run_reader.h"
+#include "api/run_watch.h"
+
+namespace tp::api {
+namespace {
+
+constexpr std::string_view kSubmitRun = "/tp.v1.RunService/SubmitRun";
+constexpr std::string_view kGetRun = "/tp.v1.RunService/GetRun";
+constexpr std::string_view kListRuns = "/tp.v1.RunService/ListRuns";
+constexpr std::string_view kStopRun = "/tp.v1.RunService/StopRun";
+constexpr std::string_view kPauseRun = "/tp.v1.RunService/PauseRun";
+constexpr std::string_view kResumeRun = "/tp.v1.RunService/ResumeRun";
+constexpr std::string_view kRetryRun = "/tp.v1.RunService/RetryRun";
+constexpr std::string_view kListRunEvents = "/tp.v1.RunService/ListRunEvents";
+constexpr std::string_view kListResults = "/tp.v1.RunService/ListResults";
+constexpr std::string_view kReadMetrics = "/tp.v1.RunService/ReadMetrics";
+
+loop::Command MakeCommand(const Call& call, std::string request_id, std::string body_sha256, loop::Action action) {
+  return {.who = call.principal(),
+          .request_id = std::move(request_id),
+          .method = call.method,
+          .body_sha256 = std::move(body_sha256),
+          .action = std::move(action)};
+}
+
+// --- Submit ---------------------------------------------------------------------------------------
+
+absl::Status CheckSnapshot(Context& context, const std::string& snapshot_id) {
+  if (snapshot_id.empty()) return absl::OkStatus();
+  TP_ASSIGN_OR_RETURN(const auto row, context.reader.FindSnapshot(snapshot_id));
+  if (row) return absl::OkStatus();
+  return WithReason(WithField(NotFound("snapshot {} is not on this server: upload it again", snapshot_id), "snapshot_id"),
+                    "SNAPSHOT_NOT_FOUND");
+}
+
+// One note a line, as the loop remembers them.
+void CopyNotes(const std::string& text, v1::SubmitRunResponse* response) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) response->add_notes(line);
+  }
+}
+
+MutatedThen SubmitAnswer(Context& context, const Call& call, v1::SubmitRunResponse* response, Done done) {
+  return [&context, call, response, done = std::move(done)](const absl::StatusOr<Mutated>& result) {
+    if (result.ok()) {
+      *response->mutable_run() = View(context, call, result->run);
+      CopyNotes(result->note, response);
+    }
+    done(result.status());
+  };
+}
+
+void Submit(Context& context, const Call& call, const v1::SubmitRunRequest& request, v1::SubmitRunResponse* response,
+            const Done& done) {
+  auto action = ParseSubmit(request);
+  if (!action.ok()) return done(action.status());
+  MutatedThen then = SubmitAnswer(context, call, response, done);
+  if (request.dry_run()) {
+    // Nothing is created, so there is nothing to remember.
+    return Mutate(context, MakeCommand(call, "dry-run", "", *std::move(action)), std::move(then));
+  }
+  if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
+  std::string body = BodySha256(call.method, request);
+  const auto answered = FindAnswered(context, call, request.request_id(), body);
+  if (!answered.ok()) return done(answered.status());
+  if (*answered) return Repeat(context, **answered, std::move(then));
+  if (auto status = CheckSnapshot(context, action->snapshot_id); !status.ok()) return done(status);
+  Mutate(context, MakeCommand(call, request.request_id(), std::move(body), *std::move(action)), std::move(then));
+}
+
+// --- Stop, pause, resume, retry ---------------------------------------------------------------------
+
+// `Action`: loop::StopRun and its like, made of the stored run.
+template <typename Action, typename Request, typename Response>
+void Steer(Context& context, const Call& call, const Request& request, Response* response, const Done& done) {
+  if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
+  std::string body = BodySha256(call.method, request);
+  const auto answered = FindAnswered(context, call, request.request_id(), body);
+  if (!answered.ok()) return done(answered.status());
+  MutatedThen then = [&context, call, response, done](const absl::StatusOr<Mutated>& result) {
+    if (result.ok()) {
+      *response->mutable_run() = View(context, call, result->run);
+      response->set_note(result->note);
+    }
+    done(result.status());
+  };
+  if (*answered) return Repeat(context, **answered, std::move(then));
+  auto stored = FindRun(context, call, request.run());
+  if (!stored.ok()) return done(stored.status());
+  Mutate(context, MakeCommand(call, request.request_id(), std::move(body), Action{.stored = *std::move(stored)}),
+         std::move(then));
+}
+
+// --- Reads ----------------------------------------------------------------------------------------
+
+void Get(Context& context, const Call& call, const v1::GetRunRequest& request, v1::GetRunResponse* response,
+         const Done& done) {
+  auto stored = FindRun(context, call, request.run());
+  if (!stored.ok()) return done(stored.status());
+  LoadLive(context, {*std::move(stored)},
+           [&context, call, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
+             if (runs.ok()) *response->mutable_run() = View(context, call, runs->front());
+             done(runs.status());
+           });
+}
+
+// What a page token of this list is bound to.
+std::string ListIdentity(const v1::ListRunsRequest& request) {
+  v1::ListRunsRequest filters = request;
+  filters.clear_page_size();
+  filters.clear_page_token();
+  return fmt::format("{}\n{}", kListRuns, DeterministicBytes(filters));
+}
+
+absl::StatusOr<store::RunPage> ReadPage(Context& context, const v1::ListRunsRequest& request,
+                                        const std::string& identity) {
+  TP_ASSIGN_OR_RETURN(const store::RunFilter filter, ParseRunFilter(request));
+  TP_ASSIGN_OR_RETURN(const int limit, ParsePageSize(request.page_size()));
+  std::optional<int64_t> before;
+  if (!request.page_token().empty()) {
+    TP_ASSIGN_OR_RETURN(before, context.page_tokens.Read(identity, request.page_token()));
+  }
+  return context.reader.ListRuns(filter, before, limit);
+}
+
+// What gRPC clients take by default is 4 MiB: a page of large runs ends early.
+constexpr size_t kMaxPageBytes = size_t{3} << 20;
+
+// Returns after which run the next page begins, where the page had to end early.
+std::optional<int64_t> FillPage(Context& context, const Call& call, const std::vector<loop::LiveRun>& runs,
+                                v1::ListRunsResponse* response) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    v1::Run run = View(context, call, runs[i]);
+    bytes += run.ByteSizeLong();
+    if (i > 0 && bytes > kMaxPageBytes) return runs[i - 1].run.run.n;
+    *response->add_runs() = std::move(run);
+  }
+  return std::nullopt;
+}
+
+void List(Context& context, const Call& call, const v1::ListRunsRequest& request, v1::ListRunsResponse* response,
+          const Done& done) {
+  const std::string identity = ListIdentity(request);
+  auto page = ReadPage(context, request, identity);
+  if (!page.ok()) return done(page.status());
+  LoadLive(context, std::move(page->runs),
+           [&context, call, response, done, identity,
+            next = page->next_before](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
+             if (runs.ok()) {
+               const std::optional<int64_t> cut = FillPage(context, call, *runs, response);
+               const std::optional<int64_t> before = cut ? cut : next;
+               if (before) response->set_next_page_token(context.page_tokens.Make(identity, *before));
+             }
+             done(runs.status());
+           });
+}
+
+absl::Status ListEvents(Context& context, const Call& call, const v1::ListRunEventsRequest& request,
+                        v1::ListRunEventsResponse* response) {
+  TP_ASSIGN_OR_RETURN(const int limit, ParsePageSize(request.page_size()));
+  TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindRun(context, call, request.run()));
+  TP_ASSIGN_OR_RETURN(const auto events, context.reader.Events(run.run.n, request.after_revision(), limit));
+  for (const store::EventRow& event : events) *response->add_events() = ToProto(event);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* RunService::SubmitRun(grpc::CallbackServerContext* server_context,
+                                                const v1::SubmitRunRequest* request, v1::SubmitRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kSubmitRun, [=, this](const Call& call, const Done& done) {
+    Submit(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* server_context,
+                                             const v1::GetRunRequest* request, v1::GetRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kGetRun, [=, this](const Call& call, const Done& done) {
+    Get(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::ListRuns(grpc::CallbackServerContext* server_context,
+                                               const v1::ListRunsRequest* request, v1::ListRunsResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kListRuns, [=, this](const Call& call, const Done& done) {
+    List(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchRunResponse>* RunService::WatchRun(grpc::CallbackServerContext* server_context,
+                                                                     const v1::WatchRunRequest* request) {
+  return StartWatchRun(context_, server_context, *request);
+}
+
+grpc::ServerWriteReactor<v1::WatchEventsResponse>* RunService::WatchEvents(grpc::CallbackServerContext* server_context,
+                                                                           const v1::WatchEventsRequest* request) {
+  return StartWatchEvents(context_, server_context, *request);
+}
+
+grpc::ServerUnaryReactor* RunService::StopRun(grpc::CallbackServerContext* server_context,
+                                              const v1::StopRunRequest* request, v1::StopRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kStopRun, [=, this](const Call& call, const Done& done) {
+    Steer<loop::StopRun>(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::PauseRun(grpc::CallbackServerContext* server_context,
+                                               const v1::PauseRunRequest* request, v1::PauseRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kPauseRun, [=, this](const Call& call, const Done& done) {
+    Steer<loop::PauseRun>(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::ResumeRun(grpc::CallbackServerContext* server_context,
+                                                const v1::ResumeRunRequest* request, v1::ResumeRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kResumeRun, [=, this](const Call& call, const Done& done) {
+    Steer<loop::ResumeRun>(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::RetryRun(grpc::CallbackServerContext* server_context,
+                                               const v1::RetryRunRequest* request, v1::RetryRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kRetryRun, [=, this](const Call& call, const Done& done) {
+    Steer<loop::RetryRun>(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::ListRunEvents(grpc::CallbackServerContext* server_context,
+                                                    const v1::ListRunEventsRequest* request,
+                                                    v1::ListRunEventsResponse* response) {
+  return RunUnarySync(context_, context_.calls, server_context, kListRunEvents,
+                      [=, this](const Call& call) { return ListEvents(context_, call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* RunService::ListResults(grpc::CallbackServerContext* server_context,
+                                                  const v1::ListResultsRequest* request,
+                                                  v1::ListResultsResponse* response) {
+  return RunUnarySync(context_, context_.files, server_context, kListResults, [=, this](const Call& call) {
+    return ListResultFiles(context_, call, *request, response);
+  });
+}
+
+grpc::ServerWriteReactor<v1::ReadResultResponse>* RunService::ReadResult(grpc::CallbackServerContext* server_context,
+                                                                         const v1::ReadResultRequest* request) {
+  return StartReadResult(context_, server_context, *request);
+}
+
+grpc::ServerUnaryReactor* RunService::ReadMetrics(grpc::CallbackServerContext* server_context,
+                                                  const v1::ReadMetricsRequest* request,
+                                                  v1::ReadMetricsResponse* response) {
+  return RunUnarySync(context_, context_.files, server_context, kReadMetrics, [=, this](const Call& call) {
+    return ReadRunMetrics(context_, call, *request, response);
+  });
+}
+
+}  // namespace tp::api

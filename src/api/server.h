@@ -1,0 +1,68 @@
+// The gRPC server: all services, health, reflection, limits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "api/context.h"
+#include "api/loop_port.h"
+#include "api/snapshot_store.h"
+#include "core/registry.h"
+#include "loop/commands.h"
+#include "store/store.h"
+
+namespace tp::api {
+
+struct ServerOptions {
+  std::string address = "127.0.0.1";
+  int port = 0;  // 0: any
+  std::string page_token_key;
+  int64_t revision = 0;  // the newest committed one
+  ServerFacts facts;
+  int call_threads = 4;
+  int file_threads = 4;
+};
+
+// All of it outlives the server.
+struct ServerParts {
+  LoopPort& loop;
+  store::Reader& reader;
+  SnapshotStore& snapshots;
+  std::function<std::shared_ptr<const core::Registry>()> registry;  // thread-safe
+  std::function<absl::Time()> now;                                  // thread-safe
+};
+
+class Server {
+ public:
+  // Listens and answers, health NOT_SERVING. UNAVAILABLE: the address cannot be listened on.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options, ServerParts parts);
+
+  // Stops first.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Ends all calls, those still open after two seconds by cancelling them. The loop must still answer.
+  // OnCommit may be called until the server is destroyed. Idempotent.
+  void Stop();
+
+  // `127.0.0.1:41234`
+  const std::string& address() const;
+
+  // Thread-safe. Health says SERVING only while the loop runs.
+  void SetServing(bool serving);
+
+  // To be called after each commit; thread-safe, does not block.
+  void OnCommit(const loop::CommitNotice& notice);
+
+ private:
+  struct State;
+  explicit Server(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tp::api

@@ -1,0 +1,41 @@
+#include "api/system_service.h"
+
+#include <string>
+
+namespace tp::api {
+namespace {
+
+constexpr std::string_view kGetServerInfo = "/tp.v1.SystemService/GetServerInfo";
+constexpr std::string_view kWhoAmI = "/tp.v1.SystemService/WhoAmI";
+
+absl::Status ServerInfo(Context& context, v1::GetServerInfoResponse* response) {
+  response->set_version(context.facts.version);
+  response->set_deployment(context.facts.deployment);
+  response->set_epoch(context.facts.epoch);
+  response->set_revision(context.hub.revision());
+  response->set_registry_version(context.registry()->version);
+  return absl::OkStatus();
+}
+
+absl::Status Who(const Call& call, v1::WhoAmIResponse* response) {
+  response->set_user(call.caller.user);
+  response->set_role(std::string(auth::Name(call.caller.role)));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SystemService::GetServerInfo(grpc::CallbackServerContext* server_context,
+                                                       const v1::GetServerInfoRequest* /*request*/,
+                                                       v1::GetServerInfoResponse* response) {
+  return RunUnarySync(context_, context_.calls, server_context, kGetServerInfo,
+                      [=, this](const Call& /*call*/) { return ServerInfo(context_, response); });
+}
+
+grpc::ServerUnaryReactor* SystemService::WhoAmI(grpc::CallbackServerContext* server_context,
+                                                const v1::WhoAmIRequest* /*request*/, v1::WhoAmIResponse* response) {
+  return RunUnarySync(context_, context_.calls, server_context, kWhoAmI,
+                      [=](const Call& call) { return Who(call, response); });
+}
+
+}  // namespace tp::api

@@ -81,7 +81,7 @@ FOLDERS = [
     _folder("src/api", LIBS, RPC, "base core loop store auth config public json posix"),
     _folder("src/tpd", LIBS, RPC, BACKENDS,
             "base core config store loop launch sim auth api public tp/backend.h spdlog json cli11 posix"),
-    _folder("cli", LIBS, RPC, "base public json cli11 libarchive posix"),
+    _folder("cli", LIBS, RPC, "base public json cli11 libarchive openssl posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),

@@ -73,10 +73,11 @@ absl::Status AttemptReader::Refresh(bool list_anyway) {
     return claim_ ? directory.status() : absl::OkStatus();
   }
   TP_RETURN_IF_ERROR(directory.status());
+  // The fence first: only a claim that is still missing after it was closed will never come.
+  TP_RETURN_IF_ERROR(ReadFence(*directory));
   struct stat now {};
   if (fstat(directory->fd.get(), &now) != 0) return ErrnoStatus(errno, "look at", attempt_dir_);
   const absl::Time looked_at = absl::Now();
-  TP_RETURN_IF_ERROR(ReadFence(*directory));
   if (list_anyway || MayHaveChanged(now)) {
     TP_RETURN_IF_ERROR(ReadNew(*directory));
     listed_ = now;

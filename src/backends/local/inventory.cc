@@ -1,0 +1,132 @@
+#include "backends/local/inventory.h"
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "launch/record.h"
+
+namespace tp::local {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Inventory {
+ public:
+  Inventory(const Machine& machine, const std::string& deployment, absl::Time deadline)
+      : machine_(machine), prefix_(fmt::format("tp-{}-e", deployment)), deadline_(deadline) {}
+
+  absl::StatusOr<std::vector<InventoryItem>> Take() {
+    TP_RETURN_IF_ERROR(FindLaunching());
+    TP_RETURN_IF_ERROR(VisitRoot());
+    std::vector<InventoryItem> items;
+    for (const std::string& key : keys_) items.push_back({.key = key, .holds_cards = true});
+    return items;
+  }
+
+ private:
+  // Launches that may not have claimed yet.
+  absl::Status FindLaunching() {
+    TP_ASSIGN_OR_RETURN(const std::vector<MarkedProcess> launched, FindMarkedProcesses(kLaunchMark + prefix_));
+    for (const MarkedProcess& process : launched) {
+      keys_.insert(prefix_ + process.rest.substr(0, process.rest.find('/')));
+    }
+    return absl::OkStatus();
+  }
+
+  // <storage.root>/<owner>/<run id>/attempts/<step>-<n>
+  absl::Status VisitRoot() {
+    TP_ASSIGN_OR_RETURN(const std::vector<std::string> owners, Subdirectories(machine_.storage_root));
+    for (const std::string& owner : owners) {
+      TP_ASSIGN_OR_RETURN(const std::vector<std::string> runs, Subdirectories(owner));
+      for (const std::string& run : runs) TP_RETURN_IF_ERROR(VisitRun(run));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VisitRun(const std::string& run) {
+    TP_ASSIGN_OR_RETURN(const std::vector<std::string> attempts, Subdirectories(run + "/attempts"));
+    for (const std::string& attempt : attempts) {
+      if (absl::Now() > deadline_) {
+        return Error(absl::StatusCode::kDeadlineExceeded, "the inventory of {} did not end in time",
+                     machine_.storage_root);
+      }
+      TP_RETURN_IF_ERROR(VisitAttempt(attempt));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status VisitAttempt(const std::string& path) {
+    TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(path));
+    TP_ASSIGN_OR_RETURN(const std::optional<std::string> claim,
+                        ReadSmallFile(directory, "attempt.claim", launch::kMaxRecordBytes));
+    const std::optional<std::string> key = claim ? launch::ParseKey(*claim) : std::nullopt;
+    if (!key || !key->starts_with(prefix_) || keys_.contains(*key)) return absl::OkStatus();
+    TP_ASSIGN_OR_RETURN(const std::set<std::string> names, Names(path));
+    for (const std::string& name : names) {
+      const std::optional<std::pair<int, int>> rank = RankOfClaim(name);
+      if (!rank || names.contains(fmt::format("{}-{}.exit", rank->first, rank->second))) continue;
+      if (HasProcesses(path, rank->first, rank->second)) keys_.insert(*key);
+    }
+    return absl::OkStatus();
+  }
+
+  // What cannot be decided may be alive.
+  bool HasProcesses(const std::string& attempt, int pool, int rank) const {
+    return machine_.tool.CheckGone(attempt, pool, rank, deadline_) != RankTool::Reaped::kGone;
+  }
+
+  static std::optional<std::pair<int, int>> RankOfClaim(const std::string& name) {
+    int pool = 0;
+    int rank = 0;
+    int end = 0;
+    const int fields = std::sscanf(name.c_str(), "%9d-%9d.claim%n", &pool, &rank, &end);
+    if (fields != 2 || static_cast<size_t>(end) != name.size() || pool < 0 || rank < 0) return std::nullopt;
+    return std::pair(pool, rank);
+  }
+
+  static absl::StatusOr<std::set<std::string>> Names(const std::string& path) {
+    std::set<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+      names.insert(entry->path().filename().string());
+    }
+    if (error) return ErrnoStatus(error.value(), "list", path);
+    return names;
+  }
+
+  // Empty where the directory itself is missing: it may not be made yet, or be gone by now.
+  static absl::StatusOr<std::vector<std::string>> Subdirectories(const std::string& path) {
+    const absl::StatusOr<std::set<std::string>> names = Names(path);
+    if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+    TP_RETURN_IF_ERROR(names.status());
+    std::vector<std::string> paths;
+    for (const std::string& name : *names) {
+      std::error_code error;
+      const std::string child = path + "/" + name;
+      if (!name.starts_with('.') && fs::symlink_status(child, error).type() == fs::file_type::directory) {
+        paths.push_back(child);
+      }
+    }
+    return paths;
+  }
+
+  const Machine& machine_;
+  const std::string prefix_;
+  const absl::Time deadline_;
+  std::set<std::string> keys_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<InventoryItem>> TakeInventory(const Machine& machine, const std::string& deployment,
+                                                         absl::Time deadline) {
+  return Inventory(machine, deployment, deadline).Take();
+}
+
+}  // namespace tp::local

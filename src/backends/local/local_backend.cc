@@ -1,0 +1,215 @@
+#include "backends/local/local_backend.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "absl/time/clock.h"
+#include "backends/local/cgroups.h"
+#include "backends/local/inventory.h"
+#include "base/overloaded.h"
+#include "base/status.h"
+
+namespace tp::local {
+namespace {
+
+// An attempt that nobody asked about for this long is over; asked again, it is read anew.
+constexpr absl::Duration kDropAfter = absl::Minutes(10);
+constexpr absl::Duration kDropEvery = absl::Minutes(1);
+constexpr absl::Duration kCheckLimit = absl::Seconds(10);
+
+// What a login would set: the machine is the image.
+std::map<std::string, std::string> BaseEnv() {
+  std::map<std::string, std::string> env = {
+      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"LANG", "C.UTF-8"},
+  };
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 16 * 1024> buffer{};
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) {
+    env["HOME"] = found->pw_dir;
+    env["USER"] = found->pw_name;
+    env["LOGNAME"] = found->pw_name;
+  }
+  return env;
+}
+
+LaunchResult Refusal(const absl::Status& status) {
+  std::string reason(Message(status));
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+      return LaunchRejected{LaunchRejected::Kind::kStorage, std::move(reason)};
+    default:
+      return LaunchRefused{std::move(reason)};
+  }
+}
+
+std::vector<int> RanksPerPool(const LaunchSpec& spec) {
+  std::vector<int> counts;
+  for (const RankLaunch& rank : spec.ranks) {
+    counts.resize(static_cast<size_t>(rank.pool) + 1);
+    ++counts.back();
+  }
+  return counts;
+}
+
+AttemptTarget TargetOf(const LaunchSpec& spec) {
+  return {spec.key, spec.nonce, spec.paths.attempt_dir, RanksPerPool(spec)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalBackend>> LocalBackend::Create(LocalOptions options) {
+  while (options.storage_root.size() > 1 && options.storage_root.ends_with('/')) options.storage_root.pop_back();
+  if (!options.storage_root.starts_with('/')) {
+    return InvalidArgument("storage.root: '{}' is not an absolute path", options.storage_root);
+  }
+  TP_RETURN_IF_ERROR(launch::ProbeStorage(options.storage_root));
+  Machine machine{.host = {},
+                  .tool = RankTool(options.rank_binary),
+                  .storage_root = options.storage_root,
+                  .storage_device = 0,
+                  .storage_inode = 0,
+                  .reader = options.reader,
+                  .watcher = nullptr};
+  TP_RETURN_IF_ERROR(machine.tool.Check(absl::Now() + kCheckLimit));
+  TP_ASSIGN_OR_RETURN(machine.host, launch::ReadHostIdentity());
+  struct stat root {};
+  if (stat(options.storage_root.c_str(), &root) != 0) return ErrnoStatus(errno, "look at", options.storage_root);
+  machine.storage_device = root.st_dev;
+  machine.storage_inode = root.st_ino;
+  PlanOptions plan{.cgroup_parent = options.cgroups ? FindCgroupParent(options.deployment) : "", .base_env = BaseEnv()};
+  return std::unique_ptr<LocalBackend>(new LocalBackend(std::move(options), std::move(machine), std::move(plan)));
+}
+
+LocalBackend::LocalBackend(LocalOptions options, Machine machine, PlanOptions plan)
+    : options_(std::move(options)), plan_(std::move(plan)), machine_(std::move(machine)) {}
+
+LocalBackend::~LocalBackend() = default;
+
+Capabilities LocalBackend::capabilities() const {
+  return {.several_pools = false, .max_nodes = 0, .unique_names = true, .allocates_cards = false};
+}
+
+absl::Status LocalBackend::Validate(const LaunchSpec& spec) const { return CheckSpec(spec); }
+
+std::string LocalBackend::Render(const LaunchSpec& spec) const { return DescribePlan(spec, plan_); }
+
+void LocalBackend::SetWake(std::function<void(const std::string& key)> wake) {
+  absl::StatusOr<std::unique_ptr<WakeWatcher>> watcher = WakeWatcher::Start(std::move(wake));
+  if (!watcher.ok()) return;  // a hint only: without it changes are seen at the next interval
+  watcher_ = *std::move(watcher);
+  machine_.watcher = watcher_.get();
+}
+
+std::shared_ptr<LocalBackend::Entry> LocalBackend::EntryOf(const AttemptTarget& target) {
+  const absl::Time now = absl::Now();
+  const std::lock_guard lock(mutex_);
+  DropUnused(now);
+  std::shared_ptr<Entry>& entry = entries_[target.key];
+  if (!entry || !entry->attempt->IsAbout(target)) {
+    entry.reset();  // the old watch ends before the new one begins
+    entry = std::make_shared<Entry>();
+    entry->attempt = std::make_unique<TrackedAttempt>(machine_, target);
+  }
+  entry->used_at = now;
+  return entry;
+}
+
+void LocalBackend::DropUnused(absl::Time now) {
+  if (now - dropped_at_ < kDropEvery) return;
+  dropped_at_ = now;
+  std::erase_if(entries_, [now](const auto& item) { return now - item.second->used_at > kDropAfter; });
+}
+
+LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
+  if (const absl::Status status = CheckSpec(spec); !status.ok()) {
+    return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(status))};
+  }
+  const absl::Status prepared =
+      launch::PrepareAttempt(spec, {.storage_root = options_.storage_root, .limits = options_.limits});
+  if (!prepared.ok()) return Refusal(prepared);
+  const std::shared_ptr<Entry> entry = EntryOf(TargetOf(spec));
+  {
+    const std::lock_guard lock(entry->mutex);
+    const absl::StatusOr<Claim> claim = entry->attempt->ReadClaim(spec.nonce);
+    if (!claim.ok()) return LaunchRefused{std::string(Message(claim.status()))};
+    if (*claim == Claim::kFenced) return LaunchRefused{fmt::format("{} was fenced before its launch", spec.key)};
+  }
+  // Another owner's claim is no reason to stop: the ranks find it, leave, and the observation tells.
+  return HandOver(spec, deadline);
+}
+
+LaunchResult LocalBackend::HandOver(const LaunchSpec& spec, absl::Time deadline) const {
+  if (!plan_.cgroup_parent.empty()) {
+    const absl::Status made = MakeCgroup(CgroupOfAttempt(plan_.cgroup_parent, spec.key));
+    if (!made.ok()) return LaunchRefused{std::string(Message(made))};
+  }
+  return machine_.tool.Launch(spec.key, spec.nonce, RenderPlan(spec, plan_), deadline);
+}
+
+std::vector<Observation> LocalBackend::Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) {
+  std::vector<Observation> observations;
+  observations.reserve(targets.size());
+  for (const AttemptTarget& target : targets) observations.push_back(ObserveOne(target, deadline));
+  return observations;
+}
+
+Observation LocalBackend::ObserveOne(const AttemptTarget& target, absl::Time deadline) {
+  if (absl::Now() > deadline) return Unknown{"no time was left to look at it"};
+  const std::shared_ptr<Entry> entry = EntryOf(target);
+  const std::lock_guard lock(entry->mutex);
+  return entry->attempt->Observe(target.nonce, deadline);
+}
+
+FenceResult LocalBackend::Fence(const AttemptTarget& target, absl::Time) {
+  return launch::FenceAttempt(target, options_.storage_root);
+}
+
+absl::Status LocalBackend::Stop(const AttemptTarget& target, StopLevel level, absl::Time deadline) {
+  const std::shared_ptr<Entry> entry = EntryOf(target);
+  const std::lock_guard lock(entry->mutex);
+  switch (level) {
+    case StopLevel::kWarn: {
+      const absl::Status announced = launch::AnnouncePause(target.attempt_dir);
+      if (!announced.ok() && !absl::IsNotFound(announced)) return announced;
+      return entry->attempt->Signal(level, deadline);
+    }
+    case StopLevel::kTerm:
+      return entry->attempt->Signal(level, deadline);
+    case StopLevel::kKill:
+      return Kill(target, *entry->attempt, deadline);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalBackend::Kill(const AttemptTarget& target, TrackedAttempt& attempt, absl::Time deadline) const {
+  // Closed first: a rank that claims from here on starts nothing.
+  const absl::Status closed = launch::CloseFence(target.attempt_dir);
+  if (absl::IsNotFound(closed)) return absl::OkStatus();  // never prepared
+  TP_RETURN_IF_ERROR(closed);
+  return attempt.Signal(StopLevel::kKill, deadline);
+}
+
+absl::Status LocalBackend::Remove(const AttemptTarget& target, absl::Time) {
+  {
+    const std::lock_guard lock(mutex_);
+    entries_.erase(target.key);
+  }
+  if (plan_.cgroup_parent.empty()) return absl::OkStatus();
+  return RemoveCgroups(CgroupOfAttempt(plan_.cgroup_parent, target.key));
+}
+
+absl::StatusOr<std::vector<InventoryItem>> LocalBackend::Inventory(absl::Time deadline) {
+  return TakeInventory(machine_, options_.deployment, deadline);
+}
+
+}  // namespace tp::local

@@ -1,0 +1,16 @@
+#include <gtest/gtest.h>
+
+#include "tests/conformance/local_world.h"
+#include "tests/conformance/suite.h"
+
+namespace tp::conformance {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(
+    Local, Conformance,
+    ::testing::Values(WorldParam{"cgroups", [] { return std::make_unique<LocalWorld>(true); }},
+                      WorldParam{"plain", [] { return std::make_unique<LocalWorld>(false); }}),
+    WorldName);
+
+}  // namespace
+}  // namespace tp::conformance

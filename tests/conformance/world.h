@@ -1,0 +1,59 @@
+// What the conformance suite needs of a backend's surroundings: an engine that runs the suite's program
+// and a witness of what really ran. One world per test; everything it started is gone when it is.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tp/backend.h"
+
+namespace tp::conformance {
+
+// The suite's program reads what to do from this variable of its rank:
+//   exit N    exits with N
+//   raise N   dies of signal N
+//   hold      runs until it is killed
+//   trap N    on TERM exits with N
+inline constexpr char kProgramVariable[] = "TP_TEST_PROGRAM";
+// ... and writes this one to the witness when it begins.
+inline constexpr char kNonceVariable[] = "TP_TEST_NONCE";
+
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual Backend& backend() = 0;
+
+  // tpd dies without a word and a new one begins: the same engine and storage, nothing remembered.
+  virtual void RestartBackend() = 0;
+
+  virtual std::string deployment() const = 0;
+  virtual std::string storage_root() const = 0;
+  virtual std::vector<std::string> Command() const = 0;
+
+  // --- Witness ------------------------------------------------------------------------------------
+  // The nonces that the rank's program saw, once for each time it began.
+  virtual std::vector<std::string> NoncesThatRan(const LaunchSpec& spec, int pool, int rank) = 0;
+  // A variable as the rank's program saw it. Waits until the program has begun.
+  virtual std::string EnvSeen(const LaunchSpec& spec, int pool, int rank, const std::string& name) = 0;
+  // Blocks until the program is ready for signals.
+  virtual void AwaitReady(const LaunchSpec& spec, int pool, int rank) = 0;
+  virtual int ProcessesLeft(const LaunchSpec& spec) = 0;
+  // Whether the program can know of a pause: $TP_PAUSE_FILE exists, where the world has files.
+  virtual bool PauseAnnounced(const LaunchSpec& spec) = 0;
+
+  // --- Trouble ------------------------------------------------------------------------------------
+  virtual void TermFromOutside(const LaunchSpec& spec, int pool, int rank) = 0;
+  virtual void KillRunner(const LaunchSpec& spec, int pool, int rank) = 0;
+  virtual void BreakStorage() = 0;
+  virtual void HealStorage() = 0;
+};
+
+struct WorldParam {
+  std::string name;
+  std::function<std::unique_ptr<World>()> make;
+};
+
+}  // namespace tp::conformance

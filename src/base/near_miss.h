@@ -30,18 +30,22 @@ inline size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// The candidate that is nearest to `name`, if it is near enough to be a slip of the fingers: one edit,
-// or one in three characters. The first of equals.
+// The candidate that is nearest to `name`, if it is near enough to be a slip: one edit, or one in three
+// characters, or the end left out (`kubernetes` of `kubernetes_job`). The first of equals.
 template <typename Names>
 std::optional<std::string> NearMiss(std::string_view name, const Names& candidates) {
   constexpr size_t kLongestName = 64;
+  constexpr size_t kShortestBeginning = 4;
   if (name.empty() || name.size() > kLongestName) return std::nullopt;
-  size_t best = std::max<size_t>(1, name.size() / 3) + 1;
+  const size_t farthest = std::max<size_t>(1, name.size() / 3);
+  size_t best = farthest + 1;
   std::optional<std::string> nearest;
   for (const auto& candidate : candidates) {
     const std::string_view text = candidate;
     if (text.size() > kLongestName) continue;
-    if (const size_t distance = EditDistance(name, text); distance < best) {
+    const bool is_beginning = name.size() >= kShortestBeginning && text.substr(0, name.size()) == name;
+    const size_t edits = EditDistance(name, text);
+    if (const size_t distance = is_beginning ? std::min(edits, farthest) : edits; distance < best) {
       best = distance;
       nearest = std::string(text);
     }

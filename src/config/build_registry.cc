@@ -122,8 +122,8 @@ class RegistryBuilder {
     if (found == registry_.executors.end()) {
       AddUnknown(reference->at, "executor", reference->value, "", KeysOf(registry_.executors), problems_);
     } else if (series.gpus_per_node > 0 && found->second.provider == "cpu") {
-      problems_.Add(reference->at, fmt::format("executor {} is for cpu jobs, and series {} has cards",
-                                               reference->value, series.name));
+      problems_.Add(reference->at,
+                    fmt::format("executor {} is for cpu jobs, and series {} has cards", reference->value, series.name));
     }
   }
 

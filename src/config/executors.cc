@@ -20,14 +20,16 @@ constexpr std::array<std::string_view, 5> kSharedKeys = {"namespace", "storage",
 
 // --- The backends' keys ---------------------------------------------------------------------------
 
-Type<Json> StorageType(std::string place, std::string sentence) {
-  return JsonRecord("storage", {JsonKey(std::move(place), JsonText("text"), std::move(sentence)),
-                                JsonKey("tpd_path", JsonText("absolute path"), "Where tpd sees the same files.")});
+Type<Json> StorageType(const std::string& backend, std::string place, std::string sentence) {
+  return JsonRecord(fmt::format("storage of {}", backend),
+                    {JsonKey(std::move(place), JsonText("text"), std::move(sentence)),
+                     JsonKey("tpd_path", JsonText("absolute path"), "Where tpd sees the same files.")});
 }
 
-Type<Json> MetadataType(std::string name) {
-  return JsonRecord(std::move(name), {JsonKey("labels", JsonTextMap("mapping of text"), "Labels."),
-                                      JsonKey("annotations", JsonTextMap("mapping of text"), "Annotations.")});
+Type<Json> MetadataType() {
+  return JsonRecord("metadata of kubernetes objects",
+                    {JsonKey("labels", JsonTextMap("mapping of text"), "Labels."),
+                     JsonKey("annotations", JsonTextMap("mapping of text"), "Annotations.")});
 }
 
 JsonField RunAs() {
@@ -41,34 +43,39 @@ JsonField Capacity() {
   return JsonKey("capacity", AsJson(who), "managed: tpd allocates the cards of the listed nodes.");
 }
 
-Fields KubernetesFields() {
+Fields MakeKubernetesFields() {
+  const Type<Json> metadata = MetadataType();
   return {JsonKey("namespace", JsonText("text"), "Namespace of the objects."),
-          JsonKey("storage", StorageType("pvc_name", "Persistent volume claim."), "Where runs are."),
-          JsonKey("job_metadata", MetadataType("job_metadata"), "Of the job objects."),
-          JsonKey("pod_metadata", MetadataType("pod_metadata"), "Of their pods."),
+          JsonKey("storage", StorageType("kubernetes", "pvc_name", "Persistent volume claim."), "Where runs are."),
+          JsonKey("job_metadata", metadata, "Of the job objects."),
+          JsonKey("pod_metadata", metadata, "Of their pods."),
           JsonKey("node_selector", JsonTextMap("mapping of text"), "Labels that nodes have."),
-          JsonKey("tolerations", JsonListOf(JsonObject("mapping"), "list of mappings"), "As in a pod."),
+          JsonKey("tolerations", JsonListOf(JsonObject("a mapping"), "list of mappings"), "As in a pod."),
           JsonKey("affinity", JsonObject("mapping"), "As in a pod."),
           JsonKey("queue", JsonText("text"), "Queue of the scheduler."),
           Capacity(),
           RunAs()};
 }
 
+const Fields& KubernetesFields() {
+  static const Fields fields = MakeKubernetesFields();
+  return fields;
+}
+
 Fields VolcanoFields() {
   Fields fields = KubernetesFields();
   fields.push_back(JsonKey("scheduler_name", JsonText("text"), "Scheduler of the pods."));
   fields.push_back(JsonKey("plugins", JsonObject("mapping of plugin to its arguments"), "Volcano job plugins."));
-  fields.push_back(JsonKey("max_retry", AsJson(Integer(0, 0)), "Volcano's own retries: 0, tpd retries."));
-  fields.push_back(JsonKey("enable_multi_node_networking", AsJson(Boolean()), "Annotations for multi-node networking."));
+  fields.push_back(JsonKey("max_retry", AsJson(Integer(0, 0)), "Volcano's own retries: none, tpd retries."));
+  fields.push_back(
+      JsonKey("enable_multi_node_networking", AsJson(Boolean()), "Annotations for multi-node networking."));
   return fields;
 }
 
 Fields SlurmFields() {
-  return {JsonKey("storage", StorageType("path", "Absolute path on the nodes."), "Where runs are."),
+  return {JsonKey("storage", StorageType("slurm", "path", "Absolute path on the nodes."), "Where runs are."),
           JsonKey("queue", JsonText("text"), "Partition (sbatch --partition)."),
-          JsonKey("account", JsonText("text"), "Account (sbatch --account)."),
-          Capacity(),
-          RunAs()};
+          JsonKey("account", JsonText("text"), "Account (sbatch --account)."), Capacity(), RunAs()};
 }
 
 Type<Json> MakeBackendConfigType(const std::string& backend) {
@@ -77,11 +84,13 @@ Type<Json> MakeBackendConfigType(const std::string& backend) {
   if (backend == "volcano_job") return JsonRecord(name, VolcanoFields());
   if (backend == "slurm") return JsonRecord(name, SlurmFields());
   if (backend == "docker") {
-    return JsonRecord(name, {JsonKey("storage", StorageType("volume_name", "Named volume."), "Where runs are."), RunAs()});
+    return JsonRecord(
+        name, {JsonKey("storage", StorageType("docker", "volume_name", "Named volume."), "Where runs are."), RunAs()});
   }
   if (backend == "node") {
-    return JsonRecord(name, {JsonKey("storage", StorageType("path", "Absolute path on the machines."), "Where runs are."),
-                             RunAs()});
+    return JsonRecord(
+        name, {JsonKey("storage", StorageType("node", "path", "Absolute path on the machines."), "Where runs are."),
+               RunAs()});
   }
   return JsonRecord(name, {RunAs()});
 }

@@ -12,8 +12,12 @@ using Json = nlohmann::json;
 
 bool DecodeScalar(const YamlValue& value, Problems& problems, Json& out) {
   switch (ScalarKindOf(value)) {
-    case ScalarKind::kText: out = value.text; return true;
-    case ScalarKind::kBoolean: out = value.text == "true"; return true;
+    case ScalarKind::kText:
+      out = value.text;
+      return true;
+    case ScalarKind::kBoolean:
+      out = value.text == "true";
+      return true;
     case ScalarKind::kInteger:
       if (const auto number = ParseInteger(value.text)) {
         out = *number;
@@ -39,8 +43,11 @@ bool DecodeScalar(const YamlValue& value, Problems& problems, Json& out) {
 
 bool DecodeAny(const YamlValue& value, Problems& problems, Json& out) {
   switch (value.kind) {
-    case YamlValue::Kind::kNull: out = nullptr; return true;
-    case YamlValue::Kind::kScalar: return DecodeScalar(value, problems, out);
+    case YamlValue::Kind::kNull:
+      out = nullptr;
+      return true;
+    case YamlValue::Kind::kScalar:
+      return DecodeScalar(value, problems, out);
     case YamlValue::Kind::kList: {
       bool good = true;
       out = Json::array();

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "base/status.h"
@@ -33,7 +32,9 @@ absl::StatusOr<SourceFile> ReadSource(const std::string& directory, std::string_
   std::ifstream stream(path, std::ios::binary);
   SourceFile source;
   source.name = path;
-  source.text.assign(std::istreambuf_iterator<char>(stream), {});
+  source.text.resize(kMaxFileBytes + 1);  // one more than is accepted, so that ParseYaml refuses it
+  stream.read(source.text.data(), static_cast<std::streamsize>(source.text.size()));
+  source.text.resize(static_cast<size_t>(stream.gcount()));
   if (!stream.is_open() || stream.bad()) return FailedPrecondition("cannot read {}: check its permissions", path);
   return source;
 }

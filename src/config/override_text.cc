@@ -105,7 +105,8 @@ std::string HydraValue(const Json& value) {
     return fmt::format("[{}]", fmt::join(items, ","));
   }
   if (value.is_object()) {
-    for (const auto& [key, item] : value.items()) items.push_back(fmt::format("{}:{}", HydraText(key), HydraValue(item)));
+    for (const auto& [key, item] : value.items())
+      items.push_back(fmt::format("{}:{}", HydraText(key), HydraValue(item)));
     return fmt::format("{{{}}}", fmt::join(items, ","));
   }
   return value.dump();

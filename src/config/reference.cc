@@ -53,8 +53,9 @@ class PageWriter {
 std::string ReferencePage() {
   PageWriter page;
   page.Title("Configuration reference");
-  page.Paragraph("Made from the decoder's own descriptions by `config_reference`; see configuration.md for how the "
-                 "files work together.");
+  page.Paragraph(
+      "Made from the decoder's own descriptions by `config_reference`; see configuration.md for how the "
+      "files work together.");
   page.Add(*ServerFileType().record, 2);
   for (const core::BackendTraits& backend : core::kBackends) {
     page.Add(*BackendConfigType(std::string(backend.name)).record, 3);

@@ -35,10 +35,10 @@ std::optional<std::string> WrongAddress(const std::string& address) {
 // `node-1`, or {name: node-1, address: 10.0.0.1}.
 Type<NodeEntry> NodeType() {
   const auto name = At(Name("name"));
-  const auto record = Record<NodeEntry>(
-      "a node", {RequiredKey("name", &NodeEntry::name, name, "Its name."),
-                 Key("address", &NodeEntry::address, Text("host name or address", WrongAddress),
-                     "How other ranks reach it. Default: its name.")});
+  const auto record =
+      Record<NodeEntry>("a node", {RequiredKey("name", &NodeEntry::name, name, "Its name."),
+                                   Key("address", &NodeEntry::address, Text("host name or address", WrongAddress),
+                                       "How other ranks reach it. Default: its name.")});
   Type<NodeEntry> type;
   type.words = "a node";
   type.record = record.record;
@@ -72,27 +72,28 @@ Type<SeriesEntry> SeriesType() {
            "The same for jobs of several nodes or pools. Default: `executor`."),
        Key("env", &SeriesEntry::env, EnvType(), "Environment of its jobs, such as NCCL's."),
        Key("locked_env", &SeriesEntry::locked_env, EnvType(), "Environment that no one overrides, not even --env."),
-       Key("constraint", &SeriesEntry::constraint, Text("text"), "sbatch --constraint; slurm refuses a series without.")});
+       Key("constraint", &SeriesEntry::constraint, Text("text"),
+           "sbatch --constraint; slurm refuses a series without.")});
 }
 
 Type<ShapeEntry> ShapeType() {
-  return Record<ShapeEntry>("a shape", {Key("env", &ShapeEntry::env, EnvType(), "Over the profile's."),
-                                        Key("overrides", &ShapeEntry::overrides, OverridesType(), "Over the profile's.")});
+  return Record<ShapeEntry>("a shape",
+                            {Key("env", &ShapeEntry::env, EnvType(), "Over the profile's."),
+                             Key("overrides", &ShapeEntry::overrides, OverridesType(), "Over the profile's.")});
 }
 
 Type<ProfileEntry> ProfileType() {
   const auto total = Integer(1, 1'000'000);
   return Record<ProfileEntry>(
-      "a profile",
-      {RequiredKey("series", &ProfileEntry::series, At(Name("name")), "The series it is a preset of."),
-       Key("description", &ProfileEntry::description, Text("text"), "For people."),
-       Key("default_shape", &ProfileEntry::default_shape, At(total),
-           "Total that `--profile name` without one means: cards, on a cpu series nodes."),
-       Key("env", &ProfileEntry::env, EnvType(), "Environment, over the series'."),
-       Key("overrides", &ProfileEntry::overrides, OverridesType(),
-           "By framework: reaches jobs as $TP_OVERRIDES_FILE and TP_OVERRIDES_<FRAMEWORK>."),
-       Key("shapes", &ProfileEntry::shapes, MapOf(total, ShapeType(), "mapping of total to a shape"),
-           "What differs for a total: env and overrides merge over the profile's.")});
+      "a profile", {RequiredKey("series", &ProfileEntry::series, At(Name("name")), "The series it is a preset of."),
+                    Key("description", &ProfileEntry::description, Text("text"), "For people."),
+                    Key("default_shape", &ProfileEntry::default_shape, At(total),
+                        "Total that `--profile name` without one means: cards, on a cpu series nodes."),
+                    Key("env", &ProfileEntry::env, EnvType(), "Environment, over the series'."),
+                    Key("overrides", &ProfileEntry::overrides, OverridesType(),
+                        "By framework: reaches jobs as $TP_OVERRIDES_FILE and TP_OVERRIDES_<FRAMEWORK>."),
+                    Key("shapes", &ProfileEntry::shapes, MapOf(total, ShapeType(), "mapping of total to a shape"),
+                        "What differs for a total: env and overrides merge over the profile's.")});
 }
 
 Type<RegistryFile> MakeRegistryFileType() {

@@ -20,8 +20,8 @@ constexpr absl::Duration kYear = absl::Hours(24 * 365);
 bool IsLoopback(std::string_view host) {
   if (host == "localhost" || host == "::1") return true;
   const bool digits = host.find_first_not_of("0123456789.") == std::string_view::npos;
-  return digits && host.substr(0, 4) == "127." && std::count(host.begin(), host.end(), '.') == 3 && host.back() != '.' &&
-         host.find("..") == std::string_view::npos;
+  return digits && host.substr(0, 4) == "127." && std::count(host.begin(), host.end(), '.') == 3 &&
+         host.back() != '.' && host.find("..") == std::string_view::npos;
 }
 
 // `host:port`, IPv6 addresses in brackets.
@@ -54,9 +54,10 @@ Type<ListenAddress> ListenType() {
       return false;
     }
     if (!IsLoopback(address->host)) {
-      problems.Add(value.at, fmt::format("{} is not on the loopback interface: without TLS anybody on the network could "
-                                         "read tokens and run jobs; listen on 127.0.0.1 and reach it through ssh -L",
-                                         Quoted(address->host)));
+      problems.Add(value.at,
+                   fmt::format("{} is not on the loopback interface: without TLS anybody on the network could "
+                               "read tokens and run jobs; listen on 127.0.0.1 and reach it through ssh -L",
+                               Quoted(address->host)));
       return false;
     }
     out = *address;
@@ -157,8 +158,9 @@ Type<ServerFile::Server> ServerType() {
 
 Type<ServerFile::Storage> StorageType() {
   using Storage = ServerFile::Storage;
-  return Record<Storage>("storage", {Key("root", &Storage::root, Text("absolute path", WrongRoot),
-                                         "Where runs keep output, results and records. Default: `runs` in tpd's data directory.")});
+  return Record<Storage>(
+      "storage", {Key("root", &Storage::root, Text("absolute path", WrongRoot),
+                      "Where runs keep output, results and records. Default: `runs` in tpd's data directory.")});
 }
 
 Type<core::Policy> PolicyType() {
@@ -174,11 +176,13 @@ Type<core::Policy> PolicyType() {
            "From cards granted to all ranks up; then the attempt fails (start_timeout)."),
        Key("user_retries", &Policy::user_retries, budget, "Automatic retries after a job's own failure (user_exit)."),
        Key("infrastructure_retries", &Policy::infrastructure_retries, budget,
-           "Automatic retries after a failure that was not the job's: node_lost, preempted, evicted, gpu_lost, storage, lost."),
+           "Automatic retries after a failure that was not the job's: node_lost, preempted, evicted, gpu_lost, "
+           "storage, lost."),
        Key("retry_cooldown", &Policy::retry_cooldown, grace, "Pause before an automatic retry."),
        Key("relaunch_backoff", &Policy::relaunch_backoff, repeat,
            "Delay before a launch that never ran is tried again; doubles each time."),
-       Key("relaunch_backoff_max", &Policy::relaunch_backoff_max, DurationBetween(kShortest, kDay), "What it grows to."),
+       Key("relaunch_backoff_max", &Policy::relaunch_backoff_max, DurationBetween(kShortest, kDay),
+           "What it grows to."),
        Key("kill_repeat", &Policy::kill_repeat, repeat, "How often KILL is repeated until a tree is gone."),
        Key("fence_repeat", &Policy::fence_repeat, repeat, "How often a fence that failed is tried again."),
        Key("absent_grace", &Policy::absent_grace, repeat, "Between the sightings that make an absence certain."),
@@ -195,48 +199,49 @@ Type<ServerFile::Platform> PlatformType() {
   using Platform = ServerFile::Platform;
   using Docker = ServerFile::Docker;
   return Record<Platform>(
-      "platform", {Key("default_backend", &Platform::default_backend, Optional(BackendNameType()),
-                       "Backend of the executors cpu/default and gpu/default where `jobs.executors` does not define them. "
-                       "Default: kubernetes_job inside a cluster, else local."),
-                   Key("docker", &Platform::docker,
-                       Record<Docker>("platform.docker", {Key("reserved_gpu_device_ids", &Docker::reserved_gpu_device_ids,
-                                                              DockerCardsType(), "Cards that the docker backend may use.")}),
-                       "The machine that the docker backend runs on.")});
+      "platform",
+      {Key("default_backend", &Platform::default_backend, Optional(BackendNameType()),
+           "Backend of the executors cpu/default and gpu/default where `jobs.executors` does not define them. "
+           "Default: kubernetes_job inside a cluster, else local."),
+       Key("docker", &Platform::docker,
+           Record<Docker>("platform.docker", {Key("reserved_gpu_device_ids", &Docker::reserved_gpu_device_ids,
+                                                  DockerCardsType(), "Cards that the docker backend may use.")}),
+           "The machine that the docker backend runs on.")});
 }
 
 Type<ExecutorEntry> ExecutorType() {
   const auto provider = Choice<std::string>({{"cpu", "cpu"}, {"gpu", "gpu"}, {"gpu_distributed", "gpu_distributed"}});
   return Record<ExecutorEntry>(
-      "an executor",
-      {RequiredKey("provider", &ExecutorEntry::provider, provider, "What kind of jobs it runs."),
-       RequiredKey("profile", &ExecutorEntry::profile, Name("name"), "Its name; a series points at `provider/profile`."),
-       RequiredKey("backend", &ExecutorEntry::backend, BackendNameType(), "The engine."),
-       Key("config", &ExecutorEntry::config, Optional(Raw("the backend's keys, see below")),
-           "Over `executor_defaults` of the backend: mappings merge, lists replace.")});
+      "an executor", {RequiredKey("provider", &ExecutorEntry::provider, provider, "What kind of jobs it runs."),
+                      RequiredKey("profile", &ExecutorEntry::profile, Name("name"),
+                                  "Its name; a series points at `provider/profile`."),
+                      RequiredKey("backend", &ExecutorEntry::backend, BackendNameType(), "The engine."),
+                      Key("config", &ExecutorEntry::config, Optional(Raw("the backend's keys, see below")),
+                          "Over `executor_defaults` of the backend: mappings merge, lists replace.")});
 }
 
 Type<ServerFile::Jobs> JobsType() {
   using Jobs = ServerFile::Jobs;
   return Record<Jobs>(
-      "jobs",
-      {Key("executors", &Jobs::executors, ListOf(At(ExecutorType()), "list of executors"),
-           "cpu/default and gpu/default exist in any case."),
-       Key("executor_defaults", &Jobs::executor_defaults,
-           MapOf(BackendNameType(), Raw("the backend's keys, see below"), "mapping of backend to its keys"),
-           "What every executor of a backend starts from."),
-       Key("log_max_size", &Jobs::log_max_size, ByteSize(int64_t{1} << 16, int64_t{1} << 44),
-           "Cap of one rank's log; the oldest part goes first."),
-       Key("heartbeat", &Jobs::heartbeat, DurationBetween(kShortest, absl::Minutes(5)), "How often a rank gives a sign of life.")});
+      "jobs", {Key("executors", &Jobs::executors, ListOf(At(ExecutorType()), "list of executors"),
+                   "cpu/default and gpu/default exist in any case."),
+               Key("executor_defaults", &Jobs::executor_defaults,
+                   MapOf(BackendNameType(), Raw("the backend's keys, see below"), "mapping of backend to its keys"),
+                   "What every executor of a backend starts from."),
+               Key("log_max_size", &Jobs::log_max_size, ByteSize(int64_t{1} << 16, int64_t{1} << 44),
+                   "Cap of one rank's log; the oldest part goes first."),
+               Key("heartbeat", &Jobs::heartbeat, DurationBetween(kShortest, absl::Minutes(5)),
+                   "How often a rank gives a sign of life.")});
 }
 
 Type<ServerFile> MakeServerFileType() {
-  return Record<ServerFile>(
-      "tpd.yaml", {Key("server", &ServerFile::server, ServerType(), "The daemon itself."),
-                   Key("storage", &ServerFile::storage, StorageType(), "Where things are kept."),
-                   Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience."),
-                   Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
-                   Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
-                   Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});
+  return Record<ServerFile>("tpd.yaml",
+                            {Key("server", &ServerFile::server, ServerType(), "The daemon itself."),
+                             Key("storage", &ServerFile::storage, StorageType(), "Where things are kept."),
+                             Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience."),
+                             Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
+                             Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
+                             Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});
 }
 
 std::string WithoutTrailingSlashes(std::string path) {

@@ -15,11 +15,13 @@ namespace {
 // Text, where a bare word could be taken for something else by another reader.
 bool NeedsQuotes(const YamlValue& value) {
   switch (ScalarKindOf(value)) {
-    case ScalarKind::kText: return false;
+    case ScalarKind::kText:
+      return false;
     case ScalarKind::kBoolean:
     case ScalarKind::kInteger:
     case ScalarKind::kFloat:
-    case ScalarKind::kAmbiguous: return true;
+    case ScalarKind::kAmbiguous:
+      return true;
   }
   return true;
 }
@@ -30,12 +32,15 @@ bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 63 && alphanumeric(text[0]) && std::all_of(text.begin(), text.end(), rest);
 }
 
+std::string RangeText(int64_t min, int64_t max) {
+  return min == max ? fmt::format("{}", min) : fmt::format("a whole number from {} to {}", min, max);
+}
+
 bool DecodeInteger(const YamlValue& value, int64_t min, int64_t max, Problems& problems, int64_t& out) {
-  const std::string expected = fmt::format("a whole number from {} to {}", min, max);
   const bool integer = value.kind == YamlValue::Kind::kScalar && ScalarKindOf(value) == ScalarKind::kInteger;
   const std::optional<int64_t> number = integer ? ParseInteger(value.text) : std::nullopt;
   if (!number || *number < min || *number > max) {
-    AddMismatch(value, expected, problems);
+    AddMismatch(value, RangeText(min, max), problems);
     return false;
   }
   out = *number;
@@ -46,8 +51,11 @@ struct ByteUnit {
   std::string_view name;
   int64_t bytes;
 };
-constexpr std::array<ByteUnit, 5> kByteUnits = {
-    {{"TiB", int64_t{1} << 40}, {"GiB", int64_t{1} << 30}, {"MiB", int64_t{1} << 20}, {"KiB", int64_t{1} << 10}, {"B", 1}}};
+constexpr std::array<ByteUnit, 5> kByteUnits = {{{"TiB", int64_t{1} << 40},
+                                                 {"GiB", int64_t{1} << 30},
+                                                 {"MiB", int64_t{1} << 20},
+                                                 {"KiB", int64_t{1} << 10},
+                                                 {"B", 1}}};
 
 std::string ByteSizeText(int64_t bytes) {
   for (const ByteUnit& unit : kByteUnits) {
@@ -74,7 +82,8 @@ void AddMismatch(const YamlValue& value, std::string_view expected, Problems& pr
 
 void AddUnknown(Position at, std::string_view what, std::string_view name, std::string_view where,
                 const std::vector<std::string>& known, Problems& problems) {
-  std::string hint = known.empty() ? "there are none" : fmt::format("there are {}", fmt::join(known, ", "));
+  std::string hint = fmt::format("{} {}", known.size() == 1 ? "there is only" : "there are", fmt::join(known, ", "));
+  if (known.empty()) hint = "there are none";
   if (const auto near = NearMiss(name, known)) hint = fmt::format("did you mean {}?", *near);
   const std::string in = where.empty() ? "" : fmt::format(" in {}", where);
   problems.Add(at, fmt::format("unknown {} {}{}; {}", what, Quoted(name), in, hint));
@@ -89,7 +98,8 @@ Type<std::string> Text(std::string words, TextCheck check) {
       return false;
     }
     if (NeedsQuotes(value)) {
-      AddMismatch(value, fmt::format("{} (if it is text, put it in quotes)", words), problems);
+      problems.Add(value.at,
+                   fmt::format("expected text, found {}; if it is meant as text, put it in quotes", Describe(value)));
       return false;
     }
     if (check) {
@@ -160,7 +170,7 @@ Type<bool> Boolean() {
 
 Type<int64_t> Integer(int64_t min, int64_t max) {
   Type<int64_t> type;
-  type.words = fmt::format("whole number, {} to {}", min, max);
+  type.words = RangeText(min, max);
   type.decode = [min, max](const YamlValue& value, Problems& problems, int64_t& out) {
     return DecodeInteger(value, min, max, problems, out);
   };
@@ -170,7 +180,7 @@ Type<int64_t> Integer(int64_t min, int64_t max) {
 
 Type<int> SmallInteger(int min, int max) {
   Type<int> type;
-  type.words = fmt::format("whole number, {} to {}", min, max);
+  type.words = RangeText(min, max);
   type.decode = [min, max](const YamlValue& value, Problems& problems, int& out) {
     int64_t number = 0;
     if (!DecodeInteger(value, min, max, problems, number)) return false;
@@ -212,7 +222,8 @@ Type<int64_t> ByteSize(int64_t min, int64_t max) {
     const bool scalar = value.kind == YamlValue::Kind::kScalar;
     const std::optional<int64_t> bytes = scalar ? ParseByteSize(value.text, max) : std::nullopt;
     if (!bytes || *bytes < min) {
-      AddMismatch(value, fmt::format("a size from {} to {} in B, KiB, MiB, GiB or TiB", ByteSizeText(min), ByteSizeText(max)),
+      AddMismatch(value,
+                  fmt::format("a size from {} to {} in B, KiB, MiB, GiB or TiB", ByteSizeText(min), ByteSizeText(max)),
                   problems);
       return false;
     }

@@ -15,8 +15,8 @@
 namespace tp::config {
 namespace {
 
-constexpr size_t kMaxBytes = size_t{1} << 20;
 constexpr size_t kMaxDepth = 32;
+constexpr std::string_view kNoAliases = "aliases (*name) are not supported; write the value out";
 
 Position ToPosition(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
 
@@ -36,7 +36,8 @@ Position PositionOf(std::string_view text, size_t offset) {
 
 std::vector<size_t> LineStarts(std::string_view text) {
   std::vector<size_t> starts = {0};
-  for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) starts.push_back(at + 1);
+  for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    starts.push_back(at + 1);
   return starts;
 }
 
@@ -75,7 +76,7 @@ class TreeBuilder : public YAML::EventHandler {
     Place(std::move(value));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    throw Refused{ToPosition(mark), "aliases (*name) are not supported; write the value out"};
+    throw Refused{ToPosition(mark), std::string(kNoAliases)};
   }
   void OnAnchor(const YAML::Mark& mark, const std::string&) override {
     throw Refused{ToPosition(mark), "anchors (&name) are not supported; write the value out where it is needed"};
@@ -151,6 +152,8 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (AwaitsKey()) {
       PlaceKey(value);
     } else if (Level& level = open_.back(); level.value.kind == YamlValue::Kind::kMap) {
+      // The parser sees that a value is missing only at what follows.
+      if (value.kind == YamlValue::Kind::kNull && value.at.line != level.key->at.line) value.at = level.key->at;
       level.value.entries.emplace_back(*std::move(level.key), std::move(value));
       level.key.reset();
     } else {
@@ -175,9 +178,41 @@ class TreeBuilder : public YAML::EventHandler {
   std::optional<YamlValue> root_;
 };
 
+// yaml-cpp's words for the most common mistakes, in ours.
+std::string SyntaxSentence(std::string_view message) {
+  constexpr std::pair<std::string_view, std::string_view> kSentences[] = {
+      {YAML::ErrorMsg::MAP_VALUE,
+       "a ':' is out of place: check the indentation here and above, and put text with ': ' in quotes"},
+      {YAML::ErrorMsg::END_OF_MAP, "this does not continue the mapping above: check the indentation"},
+      {YAML::ErrorMsg::END_OF_SEQ, "this does not continue the list above: check the indentation"},
+      {YAML::ErrorMsg::END_OF_MAP_FLOW, "a '{' is never closed"},
+      {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a '[' is never closed"},
+      {YAML::ErrorMsg::FLOW_END, "this closes a bracket that was never opened"},
+      {YAML::ErrorMsg::UNKNOWN_TOKEN, "text cannot begin with this character; put it in quotes"},
+      {YAML::ErrorMsg::UNKNOWN_ANCHOR, kNoAliases},
+  };
+  for (const auto& [theirs, ours] : kSentences) {
+    if (message == theirs) return std::string(ours);
+  }
+  return fmt::format("this is not YAML: {}", message);
+}
+
+bool IsIndentedByTab(std::string_view text, Position at) {
+  const std::vector<size_t> starts = LineStarts(text);
+  if (static_cast<size_t>(at.line) > starts.size()) return false;
+  const std::string_view line = text.substr(starts[static_cast<size_t>(at.line) - 1]);
+  return line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+}
+
+void AddSyntaxProblem(std::string_view text, const YAML::Exception& error, Problems& problems) {
+  const Position at = ToPosition(error.mark);
+  problems.Add(at,
+               IsIndentedByTab(text, at) ? "this line is indented with a tab; use spaces" : SyntaxSentence(error.msg));
+}
+
 bool CheckBytes(std::string_view text, Problems& problems) {
-  if (text.size() > kMaxBytes) {
-    problems.Add({}, fmt::format("{} bytes; a file of more than {} is refused", text.size(), kMaxBytes));
+  if (text.size() > kMaxFileBytes) {
+    problems.Add({}, fmt::format("a file of more than {} bytes is refused", kMaxFileBytes));
     return false;
   }
   std::optional<size_t> bad = FirstInvalidUtf8(text);
@@ -191,17 +226,24 @@ bool CheckBytes(std::string_view text, Problems& problems) {
 
 std::string Describe(const YamlValue& value) {
   switch (value.kind) {
-    case YamlValue::Kind::kNull: return "nothing";
-    case YamlValue::Kind::kList: return "a list";
-    case YamlValue::Kind::kMap: return "a mapping";
-    case YamlValue::Kind::kScalar: break;
+    case YamlValue::Kind::kNull:
+      return "nothing";
+    case YamlValue::Kind::kList:
+      return "a list";
+    case YamlValue::Kind::kMap:
+      return "a mapping";
+    case YamlValue::Kind::kScalar:
+      break;
   }
   switch (ScalarKindOf(value)) {
-    case ScalarKind::kBoolean: return fmt::format("the boolean {}", value.text);
+    case ScalarKind::kBoolean:
+      return fmt::format("the boolean {}", value.text);
     case ScalarKind::kInteger:
-    case ScalarKind::kFloat: return fmt::format("the number {}", value.text);
+    case ScalarKind::kFloat:
+      return fmt::format("the number {}", value.text);
     case ScalarKind::kText:
-    case ScalarKind::kAmbiguous: break;
+    case ScalarKind::kAmbiguous:
+      break;
   }
   return Quoted(value.text);
 }
@@ -220,7 +262,7 @@ std::optional<YamlValue> ParseYaml(std::string_view text, Problems& problems) {
     problems.Add(refused.at, refused.sentence);
     return std::nullopt;
   } catch (const YAML::Exception& error) {
-    problems.Add(ToPosition(error.mark), fmt::format("this is not YAML: {}", error.msg));
+    AddSyntaxProblem(text, error, problems);
     return std::nullopt;
   }
   std::optional<YamlValue> root = builder.Take();

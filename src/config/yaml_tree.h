@@ -13,6 +13,8 @@
 
 namespace tp::config {
 
+inline constexpr size_t kMaxFileBytes = size_t{1} << 20;
+
 struct YamlKey {
   std::string text;
   Position at;
@@ -23,9 +25,9 @@ struct YamlValue {
 
   Kind kind = Kind::kNull;
   Position at;
-  std::string text;     // kScalar
-  bool quoted = false;  // kScalar: in quotes or a block, so it is text whatever it looks like
-  std::vector<YamlValue> items;                        // kList
+  std::string text;              // kScalar
+  bool quoted = false;           // kScalar: in quotes or a block, so it is text whatever it looks like
+  std::vector<YamlValue> items;  // kList
   std::vector<std::pair<YamlKey, YamlValue>> entries;  // kMap, in the order of the file
 };
 

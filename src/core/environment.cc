@@ -38,8 +38,8 @@ absl::Status CheckVariable(std::string_view name, std::string_view value) {
     return InvalidArgument("{} is not a variable's name: write letters, digits and _, no digit first", Quoted(name));
   }
   if (name.size() + 1 + value.size() > kMaxVariableBytes) {
-    return InvalidArgument("{} is {} bytes long, and the kernel takes at most {}: put it into a file",
-                           Quoted(name), name.size() + 1 + value.size(), kMaxVariableBytes);
+    return InvalidArgument("{} is {} bytes long, and the kernel takes at most {}: put it into a file", Quoted(name),
+                           name.size() + 1 + value.size(), kMaxVariableBytes);
   }
   if (name.substr(0, 3) == "TP_") return InvalidArgument("{}: names that begin with TP_ belong to tp", name);
   if (name == "CUDA_VISIBLE_DEVICES") {
@@ -81,8 +81,8 @@ absl::StatusOr<std::map<std::string, std::string>> MergeEnv(const StepSpec& spec
   });
   Overlay(env, pool.locked_env, [&](const std::string& name) {
     if (!spec.env.contains(name)) return;
-    AddOnce(notes, fmt::format("{}: series {} locks this variable and replaces the value from tp.yaml", name,
-                               pool.series));
+    AddOnce(notes,
+            fmt::format("{}: series {} locks this variable and replaces the value from tp.yaml", name, pool.series));
   });
   return env;
 }

@@ -87,7 +87,9 @@ absl::Status CheckPlacements(const Attempt& attempt) {
 }
 
 // The first role, or the profile where a job has no roles: unique in the job, readable in scripts.
-const std::string& PoolName(const PoolPlacement& pool) { return pool.roles.empty() ? pool.profile : pool.roles.front(); }
+const std::string& PoolName(const PoolPlacement& pool) {
+  return pool.roles.empty() ? pool.profile : pool.roles.front();
+}
 
 std::string JsonStrings(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
@@ -97,9 +99,10 @@ std::string JsonStrings(const std::vector<std::string>& texts) {
 
 // `hosts` and `master_port` are missing where the engine chooses them.
 std::string PoolJson(size_t index, const PoolPlacement& pool) {
-  std::string out = fmt::format(R"({{"index":{},"name":{},"roles":{},"series":{},"profile":{},"nodes":{},"gpus_per_node":{})",
-                                index, JsonString(PoolName(pool)), JsonStrings(pool.roles), JsonString(pool.series),
-                                JsonString(pool.profile), pool.ranks.size(), pool.gpus_per_node);
+  std::string out =
+      fmt::format(R"({{"index":{},"name":{},"roles":{},"series":{},"profile":{},"nodes":{},"gpus_per_node":{})", index,
+                  JsonString(PoolName(pool)), JsonStrings(pool.roles), JsonString(pool.series),
+                  JsonString(pool.profile), pool.ranks.size(), pool.gpus_per_node);
   std::vector<std::string> hosts;
   for (const RankPlacement& rank : pool.ranks) {
     if (!rank.address.empty()) hosts.push_back(rank.address);

@@ -21,9 +21,9 @@ struct Node {
 struct Series {
   std::string name;
   std::string description;
-  int gpus_per_node = 0;  // 0: a cpu series, totals count nodes
-  std::vector<Node> nodes;  // empty: the engine knows them
-  bool virtual_cards = false;  // declared, not looked for (no accelerator needed)
+  int gpus_per_node = 0;             // 0: a cpu series, totals count nodes
+  std::vector<Node> nodes;           // empty: the engine knows them
+  bool virtual_cards = false;        // declared, not looked for (no accelerator needed)
   std::string executor;              // name of an Executor
   std::string executor_distributed;  // for several nodes or pools; empty: `executor`
   std::map<std::string, std::string> env;
@@ -52,7 +52,7 @@ struct Profile {
   std::string series;
   std::string description;
   int64_t default_total = 1;
-  ShapeOverrides base;  // for a total that `shapes` does not hold
+  ShapeOverrides base;                       // for a total that `shapes` does not hold
   std::map<int64_t, ShapeOverrides> shapes;  // by total
   bool operator==(const Profile&) const = default;
 };
@@ -60,7 +60,7 @@ struct Profile {
 enum class OverrideStyle : uint8_t { kArgparse, kHydra, kEnv };
 
 struct Executor {
-  std::string name;  // <provider>/<profile>
+  std::string name;      // <provider>/<profile>
   std::string provider;  // cpu, gpu, gpu_distributed
   std::string profile;
   std::string backend;

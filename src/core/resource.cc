@@ -248,8 +248,9 @@ absl::Status CheckWholeNodes(const std::vector<Pool>& pools) {
   for (const Pool& pool : pools) {
     const int cards = pool.series->gpus_per_node;
     if (pool.shape.gpus_per_node != cards) {
-      return InvalidArgument("{}: with several pools each takes whole nodes, and series {} has {} cards a node: {} or {}",
-                             pool.flag.text, pool.series->name, cards, cards, 2 * cards);
+      return InvalidArgument(
+          "{}: with several pools each takes whole nodes, and series {} has {} cards a node: {} or {}", pool.flag.text,
+          pool.series->name, cards, cards, 2 * cards);
     }
     const int first_cards = pools.front().shape.gpus_per_node;
     if (cards != first_cards) {
@@ -305,8 +306,9 @@ absl::Status CheckBackend(const Pool& pool, const Executor& executor, size_t poo
                            backend->name, backend->max_nodes);
   }
   if (backend->needs_constraint && pool.series->constraint.empty()) {
-    return FailedPrecondition("{}: series {} has no `constraint`, and backend {} needs one; an admin sets it in registry.yaml",
-                              pool.flag.text, pool.series->name, backend->name);
+    return FailedPrecondition(
+        "{}: series {} has no `constraint`, and backend {} needs one; an admin sets it in registry.yaml",
+        pool.flag.text, pool.series->name, backend->name);
   }
   return absl::OkStatus();
 }
@@ -333,8 +335,9 @@ absl::StatusOr<const Executor*> ChooseExecutor(const Registry& registry, const s
     TP_RETURN_IF_ERROR(CheckBackend(pool, *executor, pools.size()));
     if (chosen == nullptr) chosen = executor;
     if (const auto key = Disagreement(*chosen, *executor)) {
-      return InvalidArgument("{} runs on executor {} and {} on {}, which differ in `{}`: pools of one job need the same",
-                             pool.flag.text, executor->name, pools.front().flag.text, chosen->name, *key);
+      return InvalidArgument(
+          "{} runs on executor {} and {} on {}, which differ in `{}`: pools of one job need the same", pool.flag.text,
+          executor->name, pools.front().flag.text, chosen->name, *key);
     }
   }
   return chosen;
@@ -343,8 +346,8 @@ absl::StatusOr<const Executor*> ChooseExecutor(const Registry& registry, const s
 }  // namespace
 
 const BackendTraits* FindBackend(std::string_view name) {
-  const auto* found =
-      std::find_if(kBackends.begin(), kBackends.end(), [&](const BackendTraits& backend) { return backend.name == name; });
+  const auto* found = std::find_if(kBackends.begin(), kBackends.end(),
+                                   [&](const BackendTraits& backend) { return backend.name == name; });
   return found == kBackends.end() ? nullptr : found;
 }
 
@@ -373,8 +376,8 @@ std::string DescribeShape(const ResolvedShape& shape) {
     const std::string roles = pool.roles.empty() ? "" : fmt::format("{}=", fmt::join(pool.roles, ","));
     const int64_t total = pool.gpus_per_node == 0 ? pool.nodes : pool.cards();
     const std::string size = pool.gpus_per_node == 0 ? "" : fmt::format(" x {}", pool.gpus_per_node);
-    lines.push_back(fmt::format("{}{}:{} = {} node{}{}", roles, pool.profile, total, pool.nodes,
-                                pool.nodes == 1 ? "" : "s", size));
+    lines.push_back(
+        fmt::format("{}{}:{} = {} node{}{}", roles, pool.profile, total, pool.nodes, pool.nodes == 1 ? "" : "s", size));
   }
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

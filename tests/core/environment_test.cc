@@ -45,10 +45,10 @@ TEST(MergeEnv, TheProfileReplacesTheProjectFileAndSaysSo) {
 TEST(MergeEnv, TheFlagReplacesBothAndSaysSo) {
   const Merged merged = Merge({{"A", "1"}, {"B", "1"}}, {{"B", "2"}, {"C", "2"}}, {{"A", "3"}, {"B", "3"}, {"C", "3"}});
   EXPECT_EQ(*merged.env, (Env{{"A", "3"}, {"B", "3"}, {"C", "3"}}));
-  EXPECT_THAT(merged.notes, ElementsAre("B: profile hopper replaces the value from tp.yaml",
-                                        "A: --env replaces the value from tp.yaml",
-                                        "B: --env replaces the value of profile hopper",
-                                        "C: --env replaces the value of profile hopper"));
+  EXPECT_THAT(
+      merged.notes,
+      ElementsAre("B: profile hopper replaces the value from tp.yaml", "A: --env replaces the value from tp.yaml",
+                  "B: --env replaces the value of profile hopper", "C: --env replaces the value of profile hopper"));
 }
 
 TEST(MergeEnv, EqualValuesReplaceNothing) {
@@ -90,7 +90,9 @@ TEST(MergeEnv, NotesHoldNoValues) {
 // For every assignment of one variable to the four layers, the last one that has it wins.
 TEST(MergeEnv, PrecedenceIsTheSameForEveryCombination) {
   for (unsigned present = 0; present < 16; ++present) {
-    const auto layer = [&](unsigned bit, const char* value) { return (present & bit) != 0 ? Env{{"X", value}} : Env{}; };
+    const auto layer = [&](unsigned bit, const char* value) {
+      return (present & bit) != 0 ? Env{{"X", value}} : Env{};
+    };
     const Merged merged = Merge(layer(1, "step"), layer(2, "pool"), layer(4, "flag"), layer(8, "lock"));
     if ((present & 12) == 12) {
       EXPECT_FALSE(merged.env.ok());
@@ -125,9 +127,10 @@ INSTANTIATE_TEST_SUITE_P(
     CheckUserEnv, UserEnv,
     testing::Values(BadVariable{"TP_RUN_ID", "x", "TP_RUN_ID: names that begin with TP_ belong to tp"},
                     BadVariable{"TP_", "x", "TP_: names that begin with TP_ belong to tp"},
-                    BadVariable{"CUDA_VISIBLE_DEVICES", "0",
-                                "CUDA_VISIBLE_DEVICES is set by tp to the cards that the job gets; to use fewer, set it "
-                                "inside the command"},
+                    BadVariable{
+                        "CUDA_VISIBLE_DEVICES", "0",
+                        "CUDA_VISIBLE_DEVICES is set by tp to the cards that the job gets; to use fewer, set it "
+                        "inside the command"},
                     BadVariable{"", "x", std::string("''") + kNotAName},
                     BadVariable{"1A", "x", std::string("'1A'") + kNotAName},
                     BadVariable{"A B", "x", std::string("'A B'") + kNotAName},

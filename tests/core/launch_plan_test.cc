@@ -70,7 +70,8 @@ Step MakeStep(std::vector<PoolShape> shapes, std::vector<PoolPlacement> placemen
 Step OnePool() {
   const PoolShape shape = MakeShape({}, "h200", 2, 8);
   const std::vector<int> cards = {0, 1, 2, 3, 4, 5, 6, 7};
-  return MakeStep({shape}, {MakePlacement(shape, 29500, {{"node-1", "10.0.0.1", cards}, {"node-2", "10.0.0.2", cards}})});
+  return MakeStep({shape},
+                  {MakePlacement(shape, 29500, {{"node-1", "10.0.0.1", cards}, {"node-2", "10.0.0.2", cards}})});
 }
 
 Step TwoPools() {
@@ -215,10 +216,11 @@ TEST(PlanLaunch, OnePoolWithoutRolesIsNamedByItsProfile) {
 
 TEST(PlanLaunch, CpuRanksCountAsTheWorldAndSeeNoCards) {
   const PoolShape shape = MakeShape({}, "cpu", 3, 0);
-  const auto spec = PlanLaunch(kLayout, MakeRun(),
-                               MakeStep({shape}, {MakePlacement(shape, 29500, {{"l-1", "127.0.0.1", {}},
-                                                                               {"l-2", "127.0.0.1", {}},
-                                                                               {"l-3", "127.0.0.1", {}}})}));
+  const auto spec = PlanLaunch(
+      kLayout, MakeRun(),
+      MakeStep({shape},
+               {MakePlacement(shape, 29500,
+                              {{"l-1", "127.0.0.1", {}}, {"l-2", "127.0.0.1", {}}, {"l-3", "127.0.0.1", {}}})}));
   ASSERT_TRUE(spec.ok());
   const Env& env = spec->ranks[2].env;
   EXPECT_EQ(env.at("TP_WORLD_SIZE"), "3");
@@ -232,8 +234,8 @@ TEST(PlanLaunch, WithoutNodesThereAreNoAddressesOrCards) {
   const PoolShape shape = MakeShape({}, "h200", 2, 8);
   const auto spec = PlanLaunch(kLayout, MakeRun(), MakeStep({shape}, {MakePlacement(shape, 0, {{}, {}})}));
   ASSERT_TRUE(spec.ok());
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "MASTER_PORT", "PET_MASTER_ADDR", "PET_MASTER_PORT",
-                           "TP_HEAD_ADDR"}) {
+  for (const char* name :
+       {"CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "MASTER_PORT", "PET_MASTER_ADDR", "PET_MASTER_PORT", "TP_HEAD_ADDR"}) {
     EXPECT_FALSE(spec->ranks[1].env.contains(name)) << name;
   }
   EXPECT_EQ(spec->ranks[1].env.at("PET_NODE_RANK"), "1");
@@ -373,7 +375,7 @@ TEST(JsonString, ReplacesBytesThatAreNotUtf8) {
   const std::string replaced = "\xEF\xBF\xBD";
   EXPECT_EQ(JsonString("\xff"), "\"" + replaced + "\"");
   EXPECT_EQ(JsonString("a\xc3"), "\"a" + replaced + "\"");
-  EXPECT_EQ(JsonString("\xc0\xaf"), "\"" + replaced + replaced + "\"");              // overlong
+  EXPECT_EQ(JsonString("\xc0\xaf"), "\"" + replaced + replaced + "\"");                 // overlong
   EXPECT_EQ(JsonString("\xed\xa0\x80"), "\"" + replaced + replaced + replaced + "\"");  // surrogate
   EXPECT_EQ(JsonString("\xf4\x90\x80\x80"), "\"" + replaced + replaced + replaced + replaced + "\"");
 }

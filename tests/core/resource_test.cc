@@ -47,19 +47,17 @@ TEST_P(ResolvesTo, Shape) { EXPECT_EQ(Resolved(GetParam().flags), GetParam().sha
 
 INSTANTIATE_TEST_SUITE_P(
     ResourceFlag, ResolvesTo,
-    testing::Values(Good{{}, "cpu:1 = 1 node"},  //
-                    Good{{"cpu"}, "cpu:1 = 1 node"}, Good{{"cpu:4"}, "cpu:4 = 4 nodes"},
-                    Good{{"h200"}, "h200:8 = 1 node x 8"}, Good{{"h200:1"}, "h200:1 = 1 node x 1"},
-                    Good{{"h200:4"}, "h200:4 = 1 node x 4"}, Good{{"h200:8"}, "h200:8 = 1 node x 8"},
-                    Good{{"h200:16"}, "h200:16 = 2 nodes x 8"}, Good{{"h200:32"}, "h200:32 = 4 nodes x 8"},
-                    Good{{"a100:8"}, "a100:8 = 2 nodes x 4"}, Good{{"rack:64"}, "rack:64 = 8 nodes x 8"},
-                    Good{{"train=h200:16"}, "train=h200:16 = 2 nodes x 8"},
-                    Good{{"train,ref=h200:16"}, "train,ref=h200:16 = 2 nodes x 8"},
-                    Good{{"k8:8000"}, "k8:8000 = 1000 nodes x 8"},
-                    Good{{"train=k8:16", "rollout=k8b"}, "train=k8:16 = 2 nodes x 8\nrollout=k8b:8 = 1 node x 8"},
-                    Good{{"train=k8b:16", "rollout=k8b:8"}, "train=k8b:16 = 2 nodes x 8\nrollout=k8b:8 = 1 node x 8"},
-                    Good{{"train=s8:16", "rollout,ref=s8b:8"},
-                         "train=s8:16 = 2 nodes x 8\nrollout,ref=s8b:8 = 1 node x 8"}),
+    testing::Values(
+        Good{{}, "cpu:1 = 1 node"},  //
+        Good{{"cpu"}, "cpu:1 = 1 node"}, Good{{"cpu:4"}, "cpu:4 = 4 nodes"}, Good{{"h200"}, "h200:8 = 1 node x 8"},
+        Good{{"h200:1"}, "h200:1 = 1 node x 1"}, Good{{"h200:4"}, "h200:4 = 1 node x 4"},
+        Good{{"h200:8"}, "h200:8 = 1 node x 8"}, Good{{"h200:16"}, "h200:16 = 2 nodes x 8"},
+        Good{{"h200:32"}, "h200:32 = 4 nodes x 8"}, Good{{"a100:8"}, "a100:8 = 2 nodes x 4"},
+        Good{{"rack:64"}, "rack:64 = 8 nodes x 8"}, Good{{"train=h200:16"}, "train=h200:16 = 2 nodes x 8"},
+        Good{{"train,ref=h200:16"}, "train,ref=h200:16 = 2 nodes x 8"}, Good{{"k8:8000"}, "k8:8000 = 1000 nodes x 8"},
+        Good{{"train=k8:16", "rollout=k8b"}, "train=k8:16 = 2 nodes x 8\nrollout=k8b:8 = 1 node x 8"},
+        Good{{"train=k8b:16", "rollout=k8b:8"}, "train=k8b:16 = 2 nodes x 8\nrollout=k8b:8 = 1 node x 8"},
+        Good{{"train=s8:16", "rollout,ref=s8b:8"}, "train=s8:16 = 2 nodes x 8\nrollout,ref=s8b:8 = 1 node x 8"}),
     CaseName<Good>);
 
 TEST(ResourceFlag, FillsThePoolAndNamesTheExecutor) {
@@ -137,8 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Names, RefusedWith,
     testing::Values(
-        Bad{{"h20:16"},
-            std::string("--profile h20:16: there is no profile 'h20'; did you mean h200? ") + kExisting},
+        Bad{{"h20:16"}, std::string("--profile h20:16: there is no profile 'h20'; did you mean h200? ") + kExisting},
         Bad{{"H200"}, std::string("--profile H200: there is no profile 'H200'; did you mean h200? ") + kExisting},
         Bad{{"2h00:8"}, std::string("--profile 2h00:8: there is no profile '2h00'; did you mean h200? ") + kExisting},
         Bad{{"tpu:8"}, std::string("--profile tpu:8: there is no profile 'tpu'; did you mean cpu? ") + kExisting},
@@ -146,8 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{{""}, "--profile '': names no profile; the form is [role[,role...]=]profile[:total]"},
         Bad{{":8"}, "--profile :8: names no profile; the form is [role[,role...]=]profile[:total]"},
         Bad{{"train="}, "--profile train=: names no profile; the form is [role[,role...]=]profile[:total]"},
-        Bad{{"\x1b[2Jh200"},
-            std::string("--profile '\\x1b[2Jh200': there is no profile '\\x1b[2Jh200'; ") + kExisting},
+        Bad{{"\x1b[2Jh200"}, std::string("--profile '\\x1b[2Jh200': there is no profile '\\x1b[2Jh200'; ") + kExisting},
         Bad{{"h200\xff"},
             std::string("--profile 'h200\\xff': there is no profile 'h200\\xff'; did you mean h200? ") + kExisting}),
     CaseName<Bad>);
@@ -160,7 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
             "--profile train,=h200: '' is not a role: write a lower-case letter and up to 31 of [a-z0-9_-]"},
         Bad{{"Train=h200"},
             "--profile Train=h200: 'Train' is not a role: write a lower-case letter and up to 31 of [a-z0-9_-]"},
-        Bad{{"a=b=h200"}, std::string("--profile a=b=h200: there is no profile 'b=h200'; did you mean h200? ") + kExisting},
+        Bad{{"a=b=h200"},
+            std::string("--profile a=b=h200: there is no profile 'b=h200'; did you mean h200? ") + kExisting},
         Bad{{"train,train=h200"}, "--profile train,train=h200: role train is given twice"},
         Bad{{"train=k8:8", "train=k8b:8"}, "--profile train=k8b:8: role train is given twice"},
         Bad{{"train=k8:8", "k8b:8"},
@@ -172,24 +169,29 @@ INSTANTIATE_TEST_SUITE_P(
     Pools, RefusedWith,
     testing::Values(
         Bad{{"train=k8:8", "rollout=k4:8"},
-            "--profile rollout=k4:8 has 4 cards a node and --profile train=k8:8 has 8: all pools of a job need the same"},
+            "--profile rollout=k4:8 has 4 cards a node and --profile train=k8:8 has 8: all pools of a job need the "
+            "same"},
         Bad{{"train=k8:8", "tools=kcpu:1"},
             "--profile tools=kcpu:1 has 0 cards a node and --profile train=k8:8 has 8: all pools of a job need the "
             "same"},
         Bad{{"train=k8:8", "rollout=k8b:4"},
-            "--profile rollout=k8b:4: with several pools each takes whole nodes, and series k8b has 8 cards a node: 8 or "
+            "--profile rollout=k8b:4: with several pools each takes whole nodes, and series k8b has 8 cards a node: 8 "
+            "or "
             "16"},
         Bad{{"train=h200:8", "rollout=h200:8"},
-            "--profile train=h200:8 runs on backend local, which takes one pool a job; several pools need one of slurm, "
+            "--profile train=h200:8 runs on backend local, which takes one pool a job; several pools need one of "
+            "slurm, "
             "kubernetes_job, volcano_job, ray_job"},
         Bad{{"train=rack:8", "rollout=rack:8"},
             "--profile train=rack:8 runs on backend node, which takes one pool a job; several pools need one of slurm, "
             "kubernetes_job, volcano_job, ray_job"},
         Bad{{"train=k8b:16", "rollout=k8b:16"},
-            "--profile rollout=k8b:16: together the pools ask for 4 nodes of series k8b, which has only 3 nodes x 8 = 24 "
+            "--profile rollout=k8b:16: together the pools ask for 4 nodes of series k8b, which has only 3 nodes x 8 = "
+            "24 "
             "cards"},
         Bad{{"train=k8:8", "rollout=k8other:8"},
-            "--profile rollout=k8other:8 runs on executor gpu/kube2 and --profile train=k8:8 on gpu/kube, which differ in "
+            "--profile rollout=k8other:8 runs on executor gpu/kube2 and --profile train=k8:8 on gpu/kube, which differ "
+            "in "
             "`namespace`: pools of one job need the same"},
         Bad{{"train=k8:8", "rollout=s8:8"},
             "--profile rollout=s8:8 runs on executor gpu/slurm and --profile train=k8:8 on gpu/kube, which differ in "
@@ -200,8 +202,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ResourceFlag, AKeyThatOnlyOneExecutorSetsIsADifference) {
   Registry registry = SampleRegistry();
   registry.executors["gpu/kube2"].shared = {{"namespace", "\"ml\""}};
-  EXPECT_THAT(std::string(Message(ResolveShape(registry, {"a=k8", "b=k8other"}).status())), HasSubstr("differ in `queue`"));
-  EXPECT_THAT(std::string(Message(ResolveShape(registry, {"a=k8other", "b=k8"}).status())), HasSubstr("differ in `queue`"));
+  EXPECT_THAT(std::string(Message(ResolveShape(registry, {"a=k8", "b=k8other"}).status())),
+              HasSubstr("differ in `queue`"));
+  EXPECT_THAT(std::string(Message(ResolveShape(registry, {"a=k8other", "b=k8"}).status())),
+              HasSubstr("differ in `queue`"));
 }
 
 // --- What an admin must mend ----------------------------------------------------------------------
@@ -213,16 +217,18 @@ void ExpectAdminMust(const Registry& registry, const Flags& flags, const std::st
 }
 
 TEST(ResourceFlag, SlurmRefusesASeriesWithoutConstraint) {
-  ExpectAdminMust(SampleRegistry(), {"s8plain:8"},
-                  "--profile s8plain:8: series s8plain has no `constraint`, and backend slurm needs one; an admin sets it "
-                  "in registry.yaml");
+  ExpectAdminMust(
+      SampleRegistry(), {"s8plain:8"},
+      "--profile s8plain:8: series s8plain has no `constraint`, and backend slurm needs one; an admin sets it "
+      "in registry.yaml");
 }
 
 TEST(ResourceFlag, ABrokenRegistryIsReportedAndNotFollowed) {
   Registry registry = SampleRegistry();
   registry.profiles["h200"].series = "gone";
-  ExpectAdminMust(registry, {"h200"},
-                  "--profile h200: profile h200 names series 'gone', which does not exist; an admin mends registry.yaml");
+  ExpectAdminMust(
+      registry, {"h200"},
+      "--profile h200: profile h200 names series 'gone', which does not exist; an admin mends registry.yaml");
   registry.series["a100"].executor = "gpu/gone";
   ExpectAdminMust(registry, {"a100"},
                   "--profile a100: series a100 names executor 'gpu/gone', which does not exist; an admin mends "

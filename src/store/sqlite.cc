@@ -138,7 +138,7 @@ Query::Query(Database& database, std::string_view sql) : database_(database) {
 Query::~Query() {
   if (cached_ == nullptr) return;
   database_.cost_.statements += 1;
-  database_.cost_.scanned_rows += sqlite3_stmt_status(statement_, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+  database_.cost_.steps += sqlite3_stmt_status(statement_, SQLITE_STMTSTATUS_VM_STEP, 1);
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);
   cached_->running = false;

@@ -31,7 +31,7 @@ enum class Access { kReadWrite, kReadOnly };
 // What the queries of a connection have cost, independent of the machine.
 struct QueryCost {
   int64_t statements = 0;
-  int64_t scanned_rows = 0;  // rows visited by full table scans
+  int64_t steps = 0;  // of SQLite's virtual machine: follows the rows that were visited
 };
 
 class Database {

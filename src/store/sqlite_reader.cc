@@ -51,7 +51,16 @@ void AddChangedAfter(Where& where, const RunFilter& filter) {
             std::move(values));
 }
 
+// The unfinished are few, whatever there is besides: they are looked up first. For the others a page is
+// soon full in the order of the list.
 void AddWords(Where& where, const std::vector<core::RunWord>& words) {
+  if (words.size() == 1) {
+    where.Add("word = ?", {std::string(Word(words.front()))});
+    return;
+  }
+  if (std::none_of(words.begin(), words.end(), [](core::RunWord word) { return core::IsTerminal(word); })) {
+    where.Add(fmt::format("n IN (SELECT n FROM run WHERE {})", kUnfinished));
+  }
   std::string parameters;
   std::vector<Where::Value> values;
   for (const core::RunWord word : words) {
@@ -137,7 +146,7 @@ absl::StatusOr<Database> SqliteReader::Take() {
 void SqliteReader::GiveBack(Database database, const QueryCost& before) {
   const std::lock_guard lock(mutex_);
   cost_.statements += database.cost().statements - before.statements;
-  cost_.scanned_rows += database.cost().scanned_rows - before.scanned_rows;
+  cost_.steps += database.cost().steps - before.steps;
   if (idle_.size() < kIdleConnections) idle_.push_back(std::move(database));
 }
 

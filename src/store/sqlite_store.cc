@@ -127,7 +127,7 @@ void SqliteStore::FoldLog() {
 
 absl::StatusOr<Loaded> SqliteStore::Load() {
   static const std::string runs_sql =
-      fmt::format("SELECT {} FROM run WHERE {} ORDER BY n", kRunColumns, kUnfinished);
+      fmt::format("SELECT {} FROM run INDEXED BY run_unfinished WHERE {} ORDER BY n", kRunColumns, kUnfinished);
   static const std::string outbox_sql = fmt::format("SELECT {} FROM outbox ORDER BY id", kOutboxColumns);
   TP_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(database_, Transaction::Kind::kRead));
   Loaded loaded;

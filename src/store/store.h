@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,11 +33,12 @@ class Store {
 };
 
 struct RunFilter {
-  std::optional<std::string> owner;
-  std::optional<std::string> project;
-  std::vector<core::RunWord> words;  // empty: all
-  std::optional<absl::Time> changed_after;  // unfinished ones, and those whose word changed later than this
-  std::map<std::string, std::string> labels;  // all must match
+  std::optional<std::string> owner = std::nullopt;
+  std::optional<std::string> project = std::nullopt;
+  std::vector<core::RunWord> words = {};  // empty: all
+  // Unfinished ones, and those whose word changed later than this.
+  std::optional<absl::Time> changed_after = std::nullopt;
+  std::map<std::string, std::string> labels = {};  // all must match
 };
 
 // Newest first by n, a total order.
@@ -54,12 +56,13 @@ struct UsageRow {
   bool operator==(const UsageRow&) const = default;
 };
 
+// Intervals are cut to [from, to); days are UTC days, months those of the ledger's rows.
 struct UsageFilter {
-  std::optional<std::string> owner;
-  std::optional<std::string> project;
-  std::optional<absl::Time> from;
-  std::optional<absl::Time> to;
-  std::optional<int64_t> run;
+  std::optional<std::string> owner = std::nullopt;
+  std::optional<std::string> project = std::nullopt;
+  std::optional<absl::Time> from = std::nullopt;
+  std::optional<absl::Time> to = std::nullopt;
+  std::optional<int64_t> run = std::nullopt;
 };
 
 // The reading side: committed state only. Thread-safe; each call uses a read-only connection of its own.

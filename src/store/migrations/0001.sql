@@ -31,6 +31,7 @@ CREATE TABLE run (
 
 CREATE INDEX run_by_owner ON run (owner, n);
 CREATE INDEX run_by_project ON run (project, n);
+CREATE INDEX run_by_word ON run (word, n);
 CREATE INDEX run_by_change ON run (word_changed_at_us, owner);
 -- Queries repeat this condition word for word, or the index is not used for them.
 CREATE INDEX run_unfinished ON run (owner, n) WHERE word IN ('QUEUED', 'SUBMITTED', 'PENDING', 'RUNNING', 'PAUSED');

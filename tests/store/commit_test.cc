@@ -1,0 +1,403 @@
+// What both stores accept, refuse and read back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "author.h"
+#include "either_store.h"
+#include "random_values.h"
+
+namespace tp::store {
+namespace {
+
+using core::JobState;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class CommitTest : public EitherStoreTest {
+ protected:
+  core::RunWithSteps Stored(int64_t n) {
+    auto run = reader().GetRun(n);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return run.ok() ? *run : core::RunWithSteps{};
+  }
+
+  core::Step Stored(core::StepRef ref) { return Stored(ref.run).steps.at(static_cast<size_t>(ref.step)); }
+
+  Loaded Load() {
+    auto loaded = store().Load();
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    return loaded.ok() ? *loaded : Loaded{};
+  }
+
+  Author author_;
+};
+TP_BOTH_STORES(CommitTest);
+
+TEST_P(CommitTest, ANewStoreIsEmpty) {
+  EXPECT_EQ(Load(), Loaded{});
+  EXPECT_EQ(*reader().Revision(), 0);
+  EXPECT_EQ(*reader().ReadMeta(), Meta{});
+  EXPECT_EQ(reader().GetRun(1).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(CommitTest, ReadsBackARunWithItsSteps) {
+  core::Run run = author_.NewRun("ana", 2);
+  Txn txn = author_.Take();
+  txn.runs[0].labels = {{"team", "vision"}, {"", "empty key"}, {"bytes", "\xff"}};
+  txn.runs[0].snapshot_available = false;
+  txn.runs[0].priority = 70;
+  Commit(txn);
+  EXPECT_EQ(Stored(run.n), (core::RunWithSteps{txn.runs[0], txn.steps}));
+  either_.Reopen();
+  EXPECT_EQ(Stored(run.n), (core::RunWithSteps{txn.runs[0], txn.steps}));
+}
+
+TEST_P(CommitTest, ReadsBackAnyStepByteForByte) {
+  RandomValues random(1);
+  const core::Run run = author_.NewRun("ana", 1);
+  Commit(author_.Take());
+  for (int i = 0; i < 300; ++i) {
+    core::Step step = random.Make<core::Step>();
+    step.ref = {run.n, 0};
+    step.spec.after.reset();
+    if (step.attempt) step.attempt->key = "key " + std::to_string(i);
+    author_.Put(step);
+    Commit(author_.Take());
+    ASSERT_EQ(Stored({run.n, 0}), step) << "value " << i;
+  }
+}
+
+TEST_P(CommitTest, KeepsTimesToTheMicrosecond) {
+  const absl::Time fine = At(0) + absl::Nanoseconds(1234);
+  core::Run run = author_.NewRun("ana", 1, fine);
+  Commit(author_.Take());
+  EXPECT_EQ(Stored(run.n).run.created_at, At(0) + absl::Microseconds(1));
+  EXPECT_EQ(Stored({run.n, 0}).created_at, At(0) + absl::Microseconds(1));
+}
+
+TEST_P(CommitTest, AStepReplacesTheOneBeforeAndItsAttemptGoesWithIt) {
+  const core::Run run = author_.NewRun("ana");
+  core::Step step = Author::QueuedStep({run.n, 0});
+  step.attempt.emplace();
+  step.attempt->key = "tp-lab-e1-1-s0-a1";
+  step.state = JobState::kRunning;
+  author_.Put(step);
+  Commit(author_.Take());
+  EXPECT_EQ(Stored(step.ref), step);
+
+  step.attempt.reset();
+  step.state = JobState::kFailed;
+  step.failure = core::Failure{core::FailureKind::kUserExit, "exit 1"};
+  author_.Put(step);
+  Commit(author_.Take());
+  EXPECT_EQ(Stored(step.ref), step);
+}
+
+TEST_P(CommitTest, ARunsOwnRowMayChangeWithoutItsSteps) {
+  core::Run run = author_.NewRun("ana", 2);
+  const std::vector<core::Step> steps = author_.Take().steps;
+  author_.Put(run);
+  for (const core::Step& step : steps) author_.Put(step);
+  Commit(author_.Take());
+  run.priority = 90;
+  run.labels["new"] = "label";
+  author_.Put(run);
+  Commit(author_.Take());
+  EXPECT_EQ(Stored(run.n), (core::RunWithSteps{run, steps}));
+  run.labels.clear();
+  author_.Put(run);
+  Commit(author_.Take());
+  EXPECT_EQ(Stored(run.n), (core::RunWithSteps{run, steps}));
+}
+
+TEST_P(CommitTest, TheLastOfTwoValuesOfAStepCounts) {
+  const core::Run run = author_.NewRun("ana");
+  core::Step step = Author::QueuedStep({run.n, 0});
+  step = author_.Enter(step, JobState::kSubmitted, At(1));
+  step = author_.Enter(step, JobState::kPending, At(2));
+  Commit(author_.Take());
+  EXPECT_EQ(Stored(step.ref), step);
+}
+
+TEST_P(CommitTest, LoadsUnfinishedRunsAndWhatIsOwed) {
+  const core::Run finished = author_.NewRun("ana");
+  const core::Run live = author_.NewRun("ben", 2);
+  const core::Run paused = author_.NewRun("ana");
+  Commit(author_.Take());
+  author_.Enter(Author::QueuedStep({finished.n, 0}), JobState::kSucceeded, At(1));
+  author_.Enter(Author::QueuedStep({live.n, 0}), JobState::kSucceeded, At(1));
+  author_.Enter(Author::QueuedStep({paused.n, 0}), JobState::kPaused, At(1));
+  const OutboxRow first = author_.Owe({{live.n, 1}, 1}, OutboxKind::kLaunch);
+  const OutboxRow second = author_.Owe({{live.n, 1}, 1}, OutboxKind::kSignal);
+  const OutboxRow third = author_.Owe({{live.n, 1}, 1}, OutboxKind::kRemove);
+  Commit(author_.Take());
+  author_.Paid(second.id);
+  Commit(author_.Take());
+
+  either_.Reopen();
+  const Loaded loaded = Load();
+  EXPECT_EQ(loaded.meta, author_.meta());
+  ASSERT_EQ(loaded.runs.size(), 2u);
+  EXPECT_EQ(loaded.runs[0], Stored(live.n));
+  EXPECT_EQ(loaded.runs[1], Stored(paused.n));
+  EXPECT_THAT(loaded.outbox, ElementsAre(first, third));
+}
+
+TEST_P(CommitTest, EffectsOwedAndPaidInOneCommitAreGone) {
+  const OutboxRow row = author_.Owe({{1, 0}, 1}, OutboxKind::kFence);
+  author_.Paid(row.id);
+  author_.Paid(77);  // never owed
+  Commit(author_.Take());
+  EXPECT_THAT(Load().outbox, IsEmpty());
+}
+
+TEST_P(CommitTest, FindsRequestsSnapshotsAndTokens) {
+  const RequestRow request{"ana", std::string("id\0with nul", 11), "SubmitRun", "abc", 7, "submitted"};
+  const SnapshotRow snapshot{"sha", "ana", 1 << 30, 12, At(5)};
+  const TokenRow token{"t1", "secret", "ana", Role::kOperator, At(6)};
+  author_.Answer(request);
+  author_.Keep(snapshot);
+  author_.Grant(token);
+  author_.Note({At(7), "ana", "SubmitRun", 7, "detail"});
+  Commit(author_.Take());
+  either_.Reopen();
+  EXPECT_EQ(*reader().FindRequest("ana", request.request_id), request);
+  EXPECT_EQ(*reader().FindRequest("ana", "id"), std::nullopt);
+  EXPECT_EQ(*reader().FindRequest("ben", request.request_id), std::nullopt);
+  EXPECT_EQ(*reader().FindSnapshot("sha"), snapshot);
+  EXPECT_EQ(*reader().FindSnapshot("other"), std::nullopt);
+  EXPECT_EQ(*reader().FindToken("t1"), token);
+  EXPECT_EQ(*reader().FindToken("t2"), std::nullopt);
+}
+
+TEST_P(CommitTest, AKnownSnapshotStaysAndATokenIsReplaced) {
+  const SnapshotRow first{"sha", "ana", 10, 1, At(1)};
+  author_.Keep(first);
+  author_.Grant({"t1", "old", "ana", Role::kUser, At(1)});
+  Commit(author_.Take());
+  const TokenRow renewed{"t1", "new", "ana", Role::kAdmin, At(2)};
+  author_.Keep({"sha", "ben", 10, 1, At(2)});
+  author_.Grant(renewed);
+  Commit(author_.Take());
+  EXPECT_EQ(*reader().FindSnapshot("sha"), first);
+  EXPECT_EQ(*reader().FindToken("t1"), renewed);
+}
+
+TEST_P(CommitTest, EventsComeInOrderAndByPages) {
+  for (int64_t run : {1, 2, 1, 2, 1}) author_.AddEvent({run, 0}, JobState::kQueued, JobState::kPaused);
+  const Txn txn = author_.Take();
+  Commit(txn);
+  const std::vector<EventRow>& events = txn.events;
+  EXPECT_THAT(*reader().EventsAfter(0, 10), testing::ElementsAreArray(events));
+  EXPECT_THAT(*reader().EventsAfter(1, 2), ElementsAre(events[1], events[2]));
+  EXPECT_THAT(*reader().EventsAfter(5, 2), IsEmpty());
+  EXPECT_THAT(*reader().Events(1, 0, 10), ElementsAre(events[0], events[2], events[4]));
+  EXPECT_THAT(*reader().Events(1, 1, 1), ElementsAre(events[2]));
+  EXPECT_EQ(*reader().Revision(), 5);
+  EXPECT_EQ(reader().Events(1, 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// --- Refused --------------------------------------------------------------------------------------
+
+class RefusedTest : public CommitTest {
+ protected:
+  void SetUp() override {
+    author_.NewRun("ana", 2);
+    author_.Owe({{1, 0}, 1}, OutboxKind::kLaunch);
+    author_.Bill(1, "ana", At(0), At(10), 8);
+    author_.Answer({"ana", "r1", "SubmitRun", "", 1, ""});
+    Commit(author_.Take());
+    before_ = Load();
+  }
+
+  // Refused, and nothing of it is there.
+  void Refuse(const Txn& txn) {
+    EXPECT_FALSE(store().Commit(txn).ok());
+    EXPECT_EQ(Load(), before_);
+    either_.Reopen();
+    EXPECT_EQ(Load(), before_);
+    EXPECT_TRUE(CheckLedger(reader()).ok());
+    EXPECT_THAT(*reader().EventsAfter(0, 10), IsEmpty());
+  }
+
+  Loaded before_;
+};
+TP_BOTH_STORES(RefusedTest);
+
+TEST_P(RefusedTest, AnotherEpoch) {
+  Txn txn = author_.Take();
+  txn.meta.epoch = 2;
+  Refuse(txn);
+}
+
+TEST_P(RefusedTest, CountersThatGoBack) {
+  Txn txn = author_.Take();
+  txn.meta.next_run -= 1;
+  Refuse(txn);
+  txn = author_.Take();
+  txn.meta.next_outbox -= 1;
+  Refuse(txn);
+}
+
+TEST_P(RefusedTest, AGapOrARepetitionInTheRevisions) {
+  author_.AddEvent({1, 0}, JobState::kQueued, JobState::kPaused);
+  author_.AddEvent({1, 0}, JobState::kPaused, JobState::kQueued);
+  const Txn good = author_.Take();
+  Txn txn = good;
+  txn.events[1].revision = 3;
+  Refuse(txn);
+  txn = good;
+  txn.events[1].revision = 1;
+  Refuse(txn);
+  txn = good;
+  txn.meta.revision = 3;
+  Refuse(txn);
+}
+
+TEST_P(RefusedTest, AStepWithoutItsRun) {
+  author_.Put(Author::QueuedStep({9, 0}));
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, ARunWithoutSteps) {
+  author_.NewRun("ana", 0);
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, AMissingStep) {
+  author_.NewRun("ana", 1);
+  author_.Put(Author::QueuedStep({2, 2}));
+  Refuse(author_.Take());
+  author_.Put(Author::QueuedStep({1, -1}));
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, AStepThatWaitsForNone) {
+  core::Step step = Author::QueuedStep({1, 0});
+  step.spec.after = core::After{2, core::AfterWhen::kAlways};
+  author_.Put(step);
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, ARunNumberThatWasNotAllotted) {
+  author_.NewRun("ana");
+  Txn txn = author_.Take();
+  txn.meta.next_run = 2;
+  Refuse(txn);
+}
+
+TEST_P(RefusedTest, AnOutboxIdUsedBefore) {
+  author_.Owe({{1, 0}, 1}, OutboxKind::kFence);
+  Txn txn = author_.Take();
+  txn.outbox_added[0].id = 1;
+  Refuse(txn);
+}
+
+TEST_P(RefusedTest, ARequestAnsweredBefore) {
+  author_.Answer({"ana", "r1", "StopRun", "", 1, ""});
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, ALedgerRowThatDoesNotContinueTheChain) {
+  author_.Bill(2, "ana", At(0), At(10), 8);
+  const Txn good = author_.Take();
+  Txn txn = good;
+  txn.ledger[0].cards = 9;
+  Refuse(txn);
+  txn = good;
+  txn.ledger[0].seq = 3;
+  Refuse(txn);
+  txn = good;
+  txn.ledger.clear();
+  Refuse(txn);
+}
+
+TEST_P(RefusedTest, AnAttemptBilledTwice) {
+  author_.Bill(1, "ana", At(0), At(10), 8);
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, ARowOfSixTablesGoesWhenTheSeventhIsRefused) {
+  author_.NewRun("ben");
+  author_.AddEvent({2, 0}, JobState::kQueued, JobState::kPaused);
+  author_.Owe({{2, 0}, 1}, OutboxKind::kLaunch);
+  author_.Keep({"sha", "ben", 1, 1, At(0)});
+  author_.Grant({"t", "s", "ben", Role::kUser, At(0)});
+  author_.Bill(2, "ben", At(0), At(1), 1);
+  author_.Answer({"ana", "r1", "StopRun", "", 1, ""});
+  Refuse(author_.Take());
+  EXPECT_EQ(*reader().FindSnapshot("sha"), std::nullopt);
+  EXPECT_EQ(*reader().FindToken("t"), std::nullopt);
+}
+
+// --- Epochs ---------------------------------------------------------------------------------------
+
+TEST_P(CommitTest, ANewEpochGoesOnBehindTheMark) {
+  author_.NewRun("ana");
+  author_.AddEvent({1, 0}, JobState::kQueued, JobState::kQueued);
+  Commit(author_.Take());
+  ASSERT_TRUE(store().BeginEpoch(2, 5000).ok());
+  either_.Reopen();
+  Author next(Load().meta);
+  EXPECT_EQ(next.meta().epoch, 2);
+  EXPECT_EQ(next.NewRun("ana").n, 5000);
+  Commit(next.Take());
+  EXPECT_EQ(Load().runs.size(), 2u);
+  EXPECT_FALSE(store().BeginEpoch(2, 6000).ok());
+  EXPECT_FALSE(store().BeginEpoch(3, 10).ok());
+  EXPECT_EQ(Load().meta, next.meta());
+}
+
+// --- The twins ------------------------------------------------------------------------------------
+
+// Whatever one of them accepts and answers, so does the other.
+TEST(Twins, AgreeOnRandomHistories) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EitherStore memory(Kind::kMemory);
+    EitherStore sqlite(Kind::kSqlite);
+    RandomValues random(seed);
+    Author author;
+    for (int commit = 0; commit < 40; ++commit) {
+      const Author before = author;
+      for (uint64_t changes = random.Below(4); changes > 0; --changes) {
+        if (author.meta().next_run == 1 || random.Below(3) == 0) {
+          author.NewRun(random.Below(2) == 0 ? "ana" : "ben", static_cast<int>(random.Below(3)),
+                        At(static_cast<int64_t>(random.Below(100))));
+          continue;
+        }
+        const auto n = static_cast<int64_t>(random.Below(static_cast<uint64_t>(author.meta().next_run))) + 1;
+        core::Step step = Author::QueuedStep({n, static_cast<int32_t>(random.Below(3))});
+        author.Enter(step, random.Make<JobState>(), At(static_cast<int64_t>(random.Below(100))));
+      }
+      const Txn txn = author.Take();
+      const absl::Status status = memory.store().Commit(txn);
+      ASSERT_EQ(sqlite.store().Commit(txn).ok(), status.ok()) << "seed " << seed << " commit " << commit << status;
+      if (!status.ok()) author = before;
+      ASSERT_EQ(*sqlite.store().Load(), *memory.store().Load());
+      RunFilter filter;
+      if (random.Below(2) == 0) filter.owner = "ana";
+      if (random.Below(2) == 0) filter.words = {random.Make<core::RunWord>(), random.Make<core::RunWord>()};
+      if (random.Below(2) == 0) filter.changed_after = At(static_cast<int64_t>(random.Below(100)));
+      const int limit = static_cast<int>(random.Below(5)) + 1;
+      const RunPage expected = *memory.reader().ListRuns(filter, std::nullopt, limit);
+      const RunPage page = *sqlite.reader().ListRuns(filter, std::nullopt, limit);
+      ASSERT_EQ(page.runs, expected.runs) << "seed " << seed << " commit " << commit;
+      ASSERT_EQ(page.next_before, expected.next_before);
+    }
+  }
+}
+
+TEST(MemoryStore, ACloneGoesItsOwnWay) {
+  MemoryStore store;
+  Author author;
+  author.NewRun("ana");
+  ASSERT_TRUE(store.Commit(author.Take()).ok());
+  const std::unique_ptr<MemoryStore> clone = store.Clone();
+  author.NewRun("ana");
+  ASSERT_TRUE(store.Commit(author.Take()).ok());
+  EXPECT_EQ(store.Load()->runs.size(), 2u);
+  EXPECT_EQ(clone->Load()->runs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tp::store

@@ -1,0 +1,256 @@
+// Pages of runs: a total order, every filter, a cost that does not follow the number of runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "author.h"
+#include "either_store.h"
+#include "random_values.h"
+#include "store/txn.h"
+
+namespace tp::store {
+namespace {
+
+using core::JobState;
+using core::RunWord;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ListTest : public EitherStoreTest {
+ protected:
+  std::vector<int64_t> List(const RunFilter& filter, int limit = 100) {
+    const auto page = reader().ListRuns(filter, std::nullopt, limit);
+    EXPECT_TRUE(page.ok()) << page.status();
+    std::vector<int64_t> numbers;
+    if (page.ok()) {
+      for (const core::RunWithSteps& run : page->runs) numbers.push_back(run.run.n);
+    }
+    return numbers;
+  }
+
+  int64_t Add(const std::string& owner, JobState state, absl::Time at = At(0)) {
+    const core::Run run = author_.NewRun(owner, 1, at);
+    author_.Enter(Author::QueuedStep({run.n, 0}, at), state, at);
+    Commit(author_.Take());
+    return run.n;
+  }
+
+  void Move(int64_t run, JobState to, absl::Time at) {
+    author_.Enter(Author::QueuedStep({run, 0}), to, at);
+    Commit(author_.Take());
+  }
+
+  Author author_;
+};
+TP_BOTH_STORES(ListTest);
+
+TEST_P(ListTest, NothingInAnEmptyStore) {
+  EXPECT_THAT(List({}), IsEmpty());
+  EXPECT_EQ(reader().LastRun("ana").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(ListTest, PagesAreTheWholeListNewestFirst) {
+  std::vector<int64_t> expected;
+  for (int i = 0; i < 23; ++i) expected.insert(expected.begin(), Add("ana", JobState::kQueued));
+  for (const int limit : {1, 5, 22, 23, 24}) {
+    std::vector<int64_t> seen;
+    std::optional<int64_t> before;
+    do {
+      const auto page = reader().ListRuns({}, before, limit);
+      ASSERT_TRUE(page.ok()) << page.status();
+      EXPECT_LE(page->runs.size(), static_cast<size_t>(limit));
+      for (const core::RunWithSteps& run : page->runs) seen.push_back(run.run.n);
+      before = page->next_before;
+    } while (before);
+    EXPECT_EQ(seen, expected) << "in pages of " << limit;
+  }
+  EXPECT_EQ(reader().ListRuns({}, std::nullopt, 0).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(ListTest, RunsAddedMeanwhileDoNotShiftPages) {
+  for (int i = 0; i < 4; ++i) Add("ana", JobState::kQueued);
+  const RunPage first = *reader().ListRuns({}, std::nullopt, 2);
+  Add("ana", JobState::kQueued);
+  const RunPage second = *reader().ListRuns({}, first.next_before, 2);
+  EXPECT_EQ(second.runs[0].run.n, 2);
+  EXPECT_EQ(second.runs[1].run.n, 1);
+  EXPECT_FALSE(second.next_before.has_value());
+}
+
+TEST_P(ListTest, ByOwnerProjectAndWord) {
+  const int64_t a = Add("ana", JobState::kQueued);
+  const int64_t b = Add("ben", JobState::kRunning);
+  const int64_t c = Add("ana", JobState::kFailed);
+  EXPECT_THAT(List({.owner = "ana"}), ElementsAre(c, a));
+  EXPECT_THAT(List({.project = "ben-project"}), ElementsAre(b));
+  EXPECT_THAT(List({.owner = "ana", .project = "ben-project"}), IsEmpty());
+  EXPECT_THAT(List({.words = {RunWord::kRunning, RunWord::kQueued}}), ElementsAre(b, a));
+  EXPECT_THAT(List({.owner = "ana", .words = {RunWord::kFailed}}), ElementsAre(c));
+  EXPECT_THAT(List({.owner = "an"}), IsEmpty());
+  EXPECT_EQ(*reader().LastRun("ana"), c);
+  EXPECT_EQ(*reader().LastRun("ben"), b);
+}
+
+TEST_P(ListTest, ByLabelsAllOfWhichMustMatch) {
+  for (const std::string team : {"vision", "speech", "vision"}) {
+    core::Run run = author_.NewRun("ana");
+    run.labels = {{"team", team}, {"n", std::to_string(run.n)}};
+    author_.Put(run);
+    Commit(author_.Take());
+  }
+  EXPECT_THAT(List({.labels = {{"team", "vision"}}}), ElementsAre(3, 1));
+  EXPECT_THAT(List({.labels = {{"team", "vision"}, {"n", "1"}}}), ElementsAre(1));
+  EXPECT_THAT(List({.labels = {{"team", "speech"}, {"n", "1"}}}), IsEmpty());
+  EXPECT_THAT(List({.labels = {{"missing", ""}}}), IsEmpty());
+}
+
+TEST_P(ListTest, ChangedAfterShowsTheUnfinishedAndTheRecent) {
+  const int64_t old_queued = Add("ana", JobState::kQueued, At(0));
+  const int64_t old_failed = Add("ana", JobState::kFailed, At(0));
+  const int64_t new_failed = Add("ben", JobState::kFailed, At(100));
+  EXPECT_THAT(List({.changed_after = At(50)}), ElementsAre(new_failed, old_queued));
+  EXPECT_THAT(List({.changed_after = At(100)}), ElementsAre(old_queued));
+  EXPECT_THAT(List({.owner = "ana", .changed_after = At(50)}), ElementsAre(old_queued));
+  EXPECT_THAT(List({.words = {RunWord::kFailed}, .changed_after = At(-1)}), ElementsAre(new_failed, old_failed));
+}
+
+// The word's time is that of its change, not that of every commit about the run.
+TEST_P(ListTest, ChangedAfterFollowsTheWordOnly) {
+  const int64_t n = Add("ana", JobState::kFailed, At(10));
+  core::Step step = Author::QueuedStep({n, 0});
+  step.state = JobState::kFailed;
+  step.entered_at = At(500);
+  author_.Put(step);
+  Commit(author_.Take());
+  EXPECT_THAT(List({.changed_after = At(10)}), IsEmpty());
+  Move(n, JobState::kQueued, At(600));
+  EXPECT_THAT(List({.changed_after = At(700)}), ElementsAre(n));
+  Move(n, JobState::kSucceeded, At(650));
+  EXPECT_THAT(List({.changed_after = At(649)}), ElementsAre(n));
+  EXPECT_THAT(List({.changed_after = At(650)}), IsEmpty());
+}
+
+// One step of a pipeline changes; the word is that of all its steps.
+TEST_P(ListTest, TheWordIsThatOfAllSteps) {
+  const core::Run run = author_.NewRun("ana", 3);
+  Commit(author_.Take());
+  const auto enter = [&](int32_t index, JobState state) {
+    author_.Enter(Author::QueuedStep({run.n, index}), state, At(index));
+    Commit(author_.Take());
+  };
+  enter(0, JobState::kRunning);
+  EXPECT_THAT(List({.words = {RunWord::kRunning}}), ElementsAre(run.n));
+  enter(0, JobState::kSucceeded);
+  EXPECT_THAT(List({.words = {RunWord::kQueued}}), ElementsAre(run.n));
+  enter(1, JobState::kSucceeded);
+  enter(2, JobState::kSucceeded);
+  EXPECT_THAT(List({.words = {RunWord::kSucceeded}}), ElementsAre(run.n));
+}
+
+// Whatever the filter, the pages hold what a plain reading of it would pick.
+TEST_P(ListTest, RandomFiltersPickWhatTheirDefinitionSays) {
+  RandomValues random(3);
+  struct Known {
+    core::Run run;
+    RunWord word;
+    absl::Time changed_at;
+  };
+  std::vector<Known> known;
+  for (int i = 0; i < 120; ++i) {
+    core::Run run = author_.NewRun(random.Below(2) == 0 ? "ana" : "ben");
+    if (random.Below(2) == 0) run.labels["team"] = random.Below(2) == 0 ? "vision" : "speech";
+    author_.Put(run);
+    const auto state = random.Make<JobState>();
+    const absl::Time at = At(static_cast<int64_t>(random.Below(50)));
+    author_.Enter(Author::QueuedStep({run.n, 0}), state, at);
+    known.push_back({run, static_cast<RunWord>(state), at});
+  }
+  Commit(author_.Take());
+  for (int i = 0; i < 300; ++i) {
+    RunFilter filter;
+    if (random.Below(2) == 0) filter.owner = random.Below(2) == 0 ? "ana" : "ben";
+    if (random.Below(3) == 0) filter.project = "ana-project";
+    if (random.Below(2) == 0) filter.words = {random.Make<RunWord>(), random.Make<RunWord>()};
+    if (random.Below(2) == 0) filter.changed_after = At(static_cast<int64_t>(random.Below(50)));
+    if (random.Below(3) == 0) filter.labels["team"] = "vision";
+    std::vector<int64_t> expected;
+    for (const Known& one : known) {
+      const bool word = filter.words.empty() || one.word == filter.words[0] || one.word == filter.words[1];
+      const bool recent = !filter.changed_after || one.word <= RunWord::kPaused || one.changed_at > *filter.changed_after;
+      const bool label = filter.labels.empty() || one.run.labels == filter.labels;
+      if (word && recent && label && filter.owner.value_or(one.run.owner) == one.run.owner &&
+          filter.project.value_or(one.run.project) == one.run.project) {
+        expected.insert(expected.begin(), one.run.n);
+      }
+    }
+    ASSERT_EQ(List(filter, 200), expected) << "filter " << i;
+  }
+}
+
+// --- Cost -----------------------------------------------------------------------------------------
+
+constexpr int kRuns = 100'000;
+constexpr int kPageRuns = 50;
+
+// In steps of SQLite's virtual machine, a multiple of the rows it visits: a page is some thousands, a
+// scan over all runs more than half a million.
+constexpr int64_t kPageSteps = 40'000;
+
+// 100,000 runs, of which 20 are unfinished and the newest 10 have just changed.
+void Fill(Store& store) {
+  Author author;
+  for (int i = 0; i < kRuns; ++i) {
+    core::Run run = author.NewRun("owner-" + std::to_string(i % 50));
+    if (i % 1000 == 0) {
+      run.labels["rare"] = "yes";
+      author.Put(run);
+    }
+    const JobState state = i % 5000 == 0 ? JobState::kQueued : i % 500 == 1 ? JobState::kFailed : JobState::kSucceeded;
+    author.Enter(Author::QueuedStep({run.n, 0}), state, At(i < kRuns - 10 ? i / 10 : 1'000'000));
+    if (i % 10'000 != 9999) continue;
+    ASSERT_TRUE(store.Commit(author.Take()).ok());
+  }
+}
+
+QueryCost Since(const QueryCost& now, const QueryCost& start) {
+  return {now.statements - start.statements, now.steps - start.steps};
+}
+
+TEST(ListCost, OfAHundredThousandRunsIsThatOfThePage) {
+  EitherStore either(Kind::kSqlite);
+  Fill(either.store());
+  auto& reader = static_cast<SqliteReader&>(either.reader());
+  const std::vector<RunFilter> filters = {
+      {},
+      {.owner = "owner-1"},
+      {.project = "owner-1-project"},
+      {.words = {RunWord::kFailed}},
+      {.words = {RunWord::kQueued, RunWord::kRunning}},
+      {.changed_after = At(500'000)},
+      {.owner = "owner-0", .changed_after = At(500'000)},
+      {.labels = {{"rare", "yes"}}},
+  };
+  for (size_t i = 0; i < filters.size(); ++i) {
+    for (const std::optional<int64_t> before : {std::optional<int64_t>(), std::optional<int64_t>(kRuns / 2)}) {
+      const QueryCost start = reader.cost();
+      const auto page = reader.ListRuns(filters[i], before, kPageRuns);
+      ASSERT_TRUE(page.ok() && !page->runs.empty()) << page.status();
+      const QueryCost cost = Since(reader.cost(), start);
+      // BEGIN, runs, labels, steps, attempts, ROLLBACK.
+      EXPECT_EQ(cost.statements, 6) << "filter " << i;
+      EXPECT_LE(cost.steps, kPageSteps) << "filter " << i;
+    }
+  }
+
+  // Starting costs what is unfinished.
+  either.Reopen();
+  auto& store = static_cast<SqliteStore&>(either.store());
+  const QueryCost start = store.database().cost();
+  ASSERT_EQ(store.Load()->runs.size(), 20u);
+  EXPECT_LE(Since(store.database().cost(), start).statements, 7);
+  EXPECT_LE(Since(store.database().cost(), start).steps, kPageSteps);
+}
+
+}  // namespace
+}  // namespace tp::store

@@ -179,9 +179,10 @@ absl::Status LocalBackend::Stop(const AttemptTarget& target, StopLevel level, ab
   const std::lock_guard lock(entry->mutex);
   switch (level) {
     case StopLevel::kWarn: {
+      // The file comes second: a job that leaves on seeing it has been signalled (docs/decisions/0004).
+      TP_RETURN_IF_ERROR(entry->attempt->Signal(level, deadline));
       const absl::Status announced = launch::AnnouncePause(target.attempt_dir);
-      if (!announced.ok() && !absl::IsNotFound(announced)) return announced;
-      return entry->attempt->Signal(level, deadline);
+      return absl::IsNotFound(announced) ? absl::OkStatus() : announced;
     }
     case StopLevel::kTerm:
       return entry->attempt->Signal(level, deadline);

@@ -15,7 +15,7 @@
 
 #define CGROUP2_MAGIC 0x63677270
 
-static int open_file(const char *group, const char *name, int flags) {
+static int open_file(const char* group, const char* name, int flags) {
   char path[4096];
   int length = snprintf(path, sizeof path, "%s/%s", group, name);
   if (length < 0 || (size_t)length >= sizeof path) {
@@ -25,7 +25,7 @@ static int open_file(const char *group, const char *name, int flags) {
   return open(path, flags | O_CLOEXEC);
 }
 
-static bool write_file(const char *group, const char *name, const char *text) {
+static bool write_file(const char* group, const char* name, const char* text) {
   int fd = open_file(group, name, O_WRONLY);
   if (fd < 0) return false;
   bool written = io_write_all(fd, text, strlen(text));
@@ -36,10 +36,10 @@ static bool write_file(const char *group, const char *name, const char *text) {
 }
 
 // Finds `name value` in a flat-keyed file. -1 where there is none.
-static int64_t read_counter(const char *group, const char *file, const char *name) {
+static int64_t read_counter(const char* group, const char* file, const char* name) {
   int fd = open_file(group, file, O_RDONLY);
   if (fd < 0) return -1;
-  FILE *stream = fdopen(fd, "r");
+  FILE* stream = fdopen(fd, "r");
   if (stream == NULL) {
     close(fd);
     return -1;
@@ -54,10 +54,10 @@ static int64_t read_counter(const char *group, const char *file, const char *nam
 }
 
 // Calls visit for each process that is directly in the group.
-static void for_each_member(const char *group, void (*visit)(pid_t, void *), void *context) {
+static void for_each_member(const char* group, void (*visit)(pid_t, void*), void* context) {
   int fd = open_file(group, "cgroup.procs", O_RDONLY);
   if (fd < 0) return;
-  FILE *stream = fdopen(fd, "r");
+  FILE* stream = fdopen(fd, "r");
   if (stream == NULL) {
     close(fd);
     return;
@@ -69,16 +69,16 @@ static void for_each_member(const char *group, void (*visit)(pid_t, void *), voi
   fclose(stream);
 }
 
-static void note_own_pid(pid_t pid, void *found) {
-  if (pid == getpid()) *(bool *)found = true;
+static void note_own_pid(pid_t pid, void* found) {
+  if (pid == getpid()) *(bool*)found = true;
 }
 
-static void kill_member(pid_t pid, void *unused) {
+static void kill_member(pid_t pid, void* unused) {
   (void)unused;
   kill(pid, SIGKILL);
 }
 
-bool cgroup_prepare(const char *path, bool *created) {
+bool cgroup_prepare(const char* path, bool* created) {
   struct statfs filesystem;
   *created = mkdir(path, 0755) == 0;
   if (!*created && errno != EEXIST) return false;
@@ -92,28 +92,26 @@ bool cgroup_prepare(const char *path, bool *created) {
   return false;
 }
 
-bool cgroup_join(const char *path) { return write_file(path, "cgroup.procs", "0"); }
+bool cgroup_join(const char* path) { return write_file(path, "cgroup.procs", "0"); }
 
-bool cgroup_is_populated(const char *path) {
-  return read_counter(path, "cgroup.events", "populated") == 1;
-}
+bool cgroup_is_populated(const char* path) { return read_counter(path, "cgroup.events", "populated") == 1; }
 
-void cgroup_kill(const char *path) {
+void cgroup_kill(const char* path) {
   if (write_file(path, "cgroup.kill", "1")) return;
   for_each_member(path, kill_member, NULL);  // kernels before 5.14
 }
 
-void cgroup_remove(const char *path) { rmdir(path); }
+void cgroup_remove(const char* path) { rmdir(path); }
 
 // The directory of this process's own group: `controller` is "" for version 2.
-static bool find_own_group(const char *controller, const char *mount, char *path, size_t capacity) {
-  FILE *stream = fopen("/proc/self/cgroup", "re");
+static bool find_own_group(const char* controller, const char* mount, char* path, size_t capacity) {
+  FILE* stream = fopen("/proc/self/cgroup", "re");
   if (stream == NULL) return false;
   char line[4096], controllers[256], group[3072];
   bool found = false;
   while (!found && fgets(line, sizeof line, stream) != NULL) {
-    char *name = strchr(line, ':');
-    char *rest = name == NULL ? NULL : strchr(name + 1, ':');
+    char* name = strchr(line, ':');
+    char* rest = name == NULL ? NULL : strchr(name + 1, ':');
     if (rest == NULL) continue;
     *rest = '\0';
     snprintf(controllers, sizeof controllers, "%.255s", name + 1);
@@ -127,7 +125,7 @@ static bool find_own_group(const char *controller, const char *mount, char *path
   return length > 0 && (size_t)length < capacity;
 }
 
-int64_t cgroup_oom_kills(const char *path) {
+int64_t cgroup_oom_kills(const char* path) {
   if (path != NULL) return read_counter(path, "memory.events", "oom_kill");
   char own[4096];
   int64_t kills = -1;

@@ -8,8 +8,7 @@
 
 static const char kAttemptClaim[] = "attempt.claim";
 
-void claim_add_identity(struct record *record, const struct run_options *options,
-                        const struct identity *identity) {
+void claim_add_identity(struct record* record, const struct run_options* options, const struct identity* identity) {
   record_add(record, "key", "%s", options->key);
   record_add(record, "nonce", "%s", options->nonce);
   record_add(record, "pool", "%s", options->pool);
@@ -20,18 +19,16 @@ void claim_add_identity(struct record *record, const struct run_options *options
 
 // Whatever link() answers, only what is found under the name afterwards counts: an answer may be
 // lost on a network filesystem after the link was made.
-static void try_link(int dir_fd, const char *name, const struct record *record,
-                     const struct identity *identity) {
+static void try_link(int dir_fd, const char* name, const struct record* record, const struct identity* identity) {
   char temporary[256];
-  snprintf(temporary, sizeof temporary, ".claim.%s.%s.%s", identity->host, identity->boot_id,
-           identity->random);
+  snprintf(temporary, sizeof temporary, ".claim.%s.%s.%s", identity->host, identity->boot_id, identity->random);
   if (!record_create(dir_fd, temporary, record)) return;
   (void)!linkat(dir_fd, temporary, dir_fd, name, 0);
   unlinkat(dir_fd, temporary, 0);
 }
 
-static enum claim_result judge_attempt(const struct record_view *claim,
-                                       const struct run_options *options, const char **reason) {
+static enum claim_result judge_attempt(const struct record_view* claim, const struct run_options* options,
+                                       const char** reason) {
   if (!record_is(claim, "key", options->key)) {
     *reason = "attempt.claim is of another attempt";
     return CLAIM_STORAGE_ERROR;
@@ -47,8 +44,8 @@ static enum claim_result judge_attempt(const struct record_view *claim,
   return CLAIM_NOT_OWNER;
 }
 
-static enum claim_result claim_attempt(int dir_fd, const struct run_options *options,
-                                       const struct identity *identity, const char **reason) {
+static enum claim_result claim_attempt(int dir_fd, const struct run_options* options, const struct identity* identity,
+                                       const char** reason) {
   struct record_view claim;
   if (record_load(dir_fd, kAttemptClaim, &claim) != RECORD_READ) {
     struct record record;
@@ -66,8 +63,8 @@ static enum claim_result claim_attempt(int dir_fd, const struct run_options *opt
   return judge_attempt(&claim, options, reason);
 }
 
-static enum claim_result claim_process(int dir_fd, const struct run_options *options,
-                                       const struct identity *identity, const char **reason) {
+static enum claim_result claim_process(int dir_fd, const struct run_options* options, const char* cgroup,
+                                       const struct identity* identity, const char** reason) {
   char name[64];
   snprintf(name, sizeof name, "%s-%s.claim", options->pool, options->rank);
   struct record record;
@@ -76,7 +73,7 @@ static enum claim_result claim_process(int dir_fd, const struct run_options *opt
   record_add(&record, "runner", "tp-rank");
   record_add(&record, "runner_pid", "%d", (int)identity->pid);
   record_add(&record, "runner_start_ticks", "%llu", (unsigned long long)identity->start_ticks);
-  record_add(&record, "cgroup", "%s", options->cgroup == NULL ? "" : options->cgroup);
+  record_add(&record, "cgroup", "%s", cgroup == NULL ? "" : cgroup);
   record_add(&record, "random", "%s", identity->random);
   record_end(&record);
   try_link(dir_fd, name, &record, identity);
@@ -90,11 +87,11 @@ static enum claim_result claim_process(int dir_fd, const struct run_options *opt
   return CLAIM_NOT_OWNER;
 }
 
-enum claim_result claim_rank(int dir_fd, const struct run_options *options,
-                             const struct identity *identity, const char **reason) {
+enum claim_result claim_rank(int dir_fd, const struct run_options* options, const char* cgroup,
+                             const struct identity* identity, const char** reason) {
   enum claim_result result = claim_attempt(dir_fd, options, identity, reason);
   if (result != CLAIM_WON) return result;
-  result = claim_process(dir_fd, options, identity, reason);
+  result = claim_process(dir_fd, options, cgroup, identity, reason);
   if (result != CLAIM_WON) return result;
   if (fsync(dir_fd) != 0) {
     *reason = "the claims can't be made durable";

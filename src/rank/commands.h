@@ -2,7 +2,7 @@
 // code.
 #pragma once
 
-int run_command(char **arguments);
-int signal_command(char **arguments);
-int reap_command(char **arguments);
-int launch_command(char **arguments);
+int run_command(char** arguments);
+int signal_command(char** arguments);
+int reap_command(char** arguments);
+int launch_command(char** arguments);

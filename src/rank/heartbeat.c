@@ -17,8 +17,8 @@
 // Overwritten in place and of constant size: works on a full disk, and a reader never sees a file
 // that is shorter than a beat. Opened anew each time, because close() is what sends it to the server
 // of a network filesystem.
-static void beat(int dir_fd, const char *name, const struct run_options *options,
-                 const struct identity *identity, uint64_t count) {
+static void beat(int dir_fd, const char* name, const struct run_options* options, const struct identity* identity,
+                 uint64_t count) {
   struct stamp now = clock_now();
   struct record record;
   record_begin(&record);
@@ -33,8 +33,8 @@ static void beat(int dir_fd, const char *name, const struct run_options *options
   close(fd);
 }
 
-static void run_helper(uint64_t *beat_count, int dir_fd, const struct run_options *options,
-                       const struct identity *identity, int fence_fd) {
+static void run_helper(uint64_t* beat_count, int dir_fd, const struct run_options* options,
+                       const struct identity* identity, int fence_fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != identity->pid) return;
   char name[64];
@@ -49,8 +49,8 @@ static void run_helper(uint64_t *beat_count, int dir_fd, const struct run_option
   }
 }
 
-bool heartbeat_start(struct heartbeat *heartbeat, uint64_t *beat_count, int dir_fd,
-                     const struct run_options *options, const struct identity *identity) {
+bool heartbeat_start(struct heartbeat* heartbeat, uint64_t* beat_count, int dir_fd, const struct run_options* options,
+                     const struct identity* identity) {
   int fence[2];
   *heartbeat = (struct heartbeat){.fence_fd = -1};
   if (pipe2(fence, O_CLOEXEC) != 0) return false;
@@ -71,12 +71,12 @@ bool heartbeat_start(struct heartbeat *heartbeat, uint64_t *beat_count, int dir_
   return true;
 }
 
-bool heartbeat_saw_closed_fence(const struct heartbeat *heartbeat) {
+bool heartbeat_saw_closed_fence(const struct heartbeat* heartbeat) {
   char mark;
   return read(heartbeat->fence_fd, &mark, 1) == 1;
 }
 
-void heartbeat_stop(struct heartbeat *heartbeat) {
+void heartbeat_stop(struct heartbeat* heartbeat) {
   if (heartbeat->pid > 0) kill(heartbeat->pid, SIGKILL);
   heartbeat->pid = 0;
   io_close(&heartbeat->fence_fd);

@@ -15,11 +15,11 @@ struct heartbeat {
 
 // `beat_count` lives in memory shared with the helper. The helper dies with the runner. False with
 // errno.
-bool heartbeat_start(struct heartbeat *heartbeat, uint64_t *beat_count, int dir_fd,
-                     const struct run_options *options, const struct identity *identity);
+bool heartbeat_start(struct heartbeat* heartbeat, uint64_t* beat_count, int dir_fd, const struct run_options* options,
+                     const struct identity* identity);
 
 // After fence_fd became readable: true when the fence was found closed.
-bool heartbeat_saw_closed_fence(const struct heartbeat *heartbeat);
+bool heartbeat_saw_closed_fence(const struct heartbeat* heartbeat);
 
 // Does not wait: a helper that hangs in storage must not hold up the end.
-void heartbeat_stop(struct heartbeat *heartbeat);
+void heartbeat_stop(struct heartbeat* heartbeat);

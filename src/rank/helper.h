@@ -11,7 +11,7 @@
 // Forks a helper. In the child (0) stdio is /dev/null, all signals are blocked and only the named
 // descriptors are open. Helpers are "clone children": waitpid() without __WCLONE does not see them,
 // so that ECHILD there means that nothing of the job's tree is left.
-pid_t helper_fork(const int *keep, size_t keep_count);
+pid_t helper_fork(const int* keep, size_t keep_count);
 
 // Reaps one ended helper: its pid, or 0 when there is none.
-pid_t helper_reap(int *wait_status);
+pid_t helper_reap(int* wait_status);

@@ -13,7 +13,7 @@
 #include "process.h"
 
 // The host becomes part of file names and of record lines.
-static void copy_host(char *host, size_t capacity) {
+static void copy_host(char* host, size_t capacity) {
   struct utsname names;
   if (uname(&names) != 0 || names.nodename[0] == '\0') strcpy(names.nodename, "unknown");
   size_t length = 0;
@@ -24,10 +24,9 @@ static void copy_host(char *host, size_t capacity) {
   host[length] = '\0';
 }
 
-static bool read_boot_id(char *boot_id, size_t capacity) {
+static bool read_boot_id(char* boot_id, size_t capacity) {
   char text[64];
-  ssize_t length =
-      io_read_text_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
+  ssize_t length = io_read_text_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
   if (length < 0) return false;
   text[strcspn(text, "\n")] = '\0';
   if (text[0] == '\0' || strlen(text) >= capacity) {
@@ -38,14 +37,14 @@ static bool read_boot_id(char *boot_id, size_t capacity) {
   return true;
 }
 
-static bool make_random(char *hex, size_t byte_count) {
+static bool make_random(char* hex, size_t byte_count) {
   unsigned char bytes[32];
   if (getrandom(bytes, byte_count, 0) != (ssize_t)byte_count) return false;
   for (size_t i = 0; i < byte_count; ++i) sprintf(hex + 2 * i, "%02x", bytes[i]);
   return true;
 }
 
-bool identity_read(struct identity *identity) {
+bool identity_read(struct identity* identity) {
   struct process self;
   copy_host(identity->host, sizeof identity->host);
   if (!read_boot_id(identity->boot_id, sizeof identity->boot_id)) return false;

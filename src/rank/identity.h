@@ -14,4 +14,4 @@ struct identity {
 };
 
 // False with errno when /proc does not tell.
-bool identity_read(struct identity *identity);
+bool identity_read(struct identity* identity);

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-bool io_write_all(int fd, const void *data, size_t size) {
-  const char *next = data;
+bool io_write_all(int fd, const void* data, size_t size) {
+  const char* next = data;
   while (size > 0) {
     ssize_t written = write(fd, next, size);
     if (written < 0) {
@@ -23,7 +23,7 @@ bool io_write_all(int fd, const void *data, size_t size) {
   return true;
 }
 
-static ssize_t read_up_to(int fd, char *text, size_t capacity) {
+static ssize_t read_up_to(int fd, char* text, size_t capacity) {
   size_t length = 0;
   while (length < capacity) {
     ssize_t got = read(fd, text + length, capacity - length);
@@ -37,7 +37,7 @@ static ssize_t read_up_to(int fd, char *text, size_t capacity) {
   return (ssize_t)length;
 }
 
-ssize_t io_read_text_at(int dir_fd, const char *name, char *text, size_t capacity) {
+ssize_t io_read_text_at(int dir_fd, const char* name, char* text, size_t capacity) {
   int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return -1;
   struct stat status;
@@ -93,7 +93,7 @@ static bool close_range_of(unsigned first, unsigned last) {
 #endif
 }
 
-static bool is_kept(int fd, const int *keep, size_t keep_count) {
+static bool is_kept(int fd, const int* keep, size_t keep_count) {
   for (size_t i = 0; i < keep_count; ++i) {
     if (keep[i] == fd) return true;
   }
@@ -101,10 +101,10 @@ static bool is_kept(int fd, const int *keep, size_t keep_count) {
 }
 
 // For kernels without close_range().
-static void close_listed_except(const int *keep, size_t keep_count) {
-  DIR *directory = opendir("/proc/self/fd");
+static void close_listed_except(const int* keep, size_t keep_count) {
+  DIR* directory = opendir("/proc/self/fd");
   if (directory == NULL) return;
-  struct dirent *entry;
+  struct dirent* entry;
   while ((entry = readdir(directory)) != NULL) {
     int fd = atoi(entry->d_name);
     if (fd > STDERR_FILENO && fd != dirfd(directory) && !is_kept(fd, keep, keep_count)) close(fd);
@@ -112,7 +112,7 @@ static void close_listed_except(const int *keep, size_t keep_count) {
   closedir(directory);
 }
 
-void io_close_all_except(const int *keep, size_t keep_count) {
+void io_close_all_except(const int* keep, size_t keep_count) {
   int first = STDERR_FILENO + 1;
   for (;;) {
     int next_kept = INT_MAX;
@@ -129,7 +129,7 @@ void io_close_all_except(const int *keep, size_t keep_count) {
   }
 }
 
-void io_close(int *fd) {
+void io_close(int* fd) {
   if (*fd >= 0) close(*fd);
   *fd = -1;
 }

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-bool io_write_all(int fd, const void *data, size_t size);
+bool io_write_all(int fd, const void* data, size_t size);
 
 // Reads a whole regular file as text, ending it with NUL; follows no symbolic link and never blocks
 // on a FIFO. Returns its length, or -1 (EFBIG when it does not fit, EINVAL when not a regular file).
-ssize_t io_read_text_at(int dir_fd, const char *name, char *text, size_t capacity);
+ssize_t io_read_text_at(int dir_fd, const char* name, char* text, size_t capacity);
 
 // Makes stdin, stdout and stderr refer to /dev/null.
 bool io_null_stdio(void);
@@ -19,6 +19,6 @@ bool io_null_stdio(void);
 bool io_fill_stdio(void);
 
 // Closes every descriptor above stderr apart from the ones named.
-void io_close_all_except(const int *keep, size_t keep_count);
+void io_close_all_except(const int* keep, size_t keep_count);
 
-void io_close(int *fd);
+void io_close(int* fd);

@@ -15,8 +15,7 @@
 #include "process.h"
 #include "signals.h"
 
-void job_format_token(char *token, const char *key, const char *pool, const char *rank,
-                      const char *nonce) {
+void job_format_token(char* token, const char* key, const char* pool, const char* rank, const char* nonce) {
   snprintf(token, JOB_TOKEN_CAPACITY, "%s/%s-%s/%s", key, pool, rank, nonce);
 }
 
@@ -31,19 +30,19 @@ _Noreturn static void fail(int fd, enum job_step step) {
   _exit(error == ENOENT ? EXIT_JOB_NOT_FOUND : EXIT_JOB_NOT_EXECUTABLE);
 }
 
-static bool set_token(const struct run_options *options) {
+static bool set_token(const struct run_options* options) {
   char token[JOB_TOKEN_CAPACITY];
   job_format_token(token, options->key, options->pool, options->rank, options->nonce);
   return setenv(JOB_TOKEN_NAME, token, 1) == 0;
 }
 
-_Noreturn static void become_job(const struct run_options *options, const char *cgroup,
-                                 int output_fd, int report_fd, pid_t runner, mode_t job_umask) {
+_Noreturn static void become_job(const struct run_options* options, const char* cgroup, int output_fd, int report_fd,
+                                 pid_t runner, mode_t job_umask) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != runner) _exit(EXIT_JOB_NOT_EXECUTABLE);
   setsid();
-  if (!io_null_stdio() || dup2(output_fd, STDOUT_FILENO) < 0 ||
-      dup2(output_fd, STDERR_FILENO) < 0 || !set_token(options)) {
+  if (!io_null_stdio() || dup2(output_fd, STDOUT_FILENO) < 0 || dup2(output_fd, STDERR_FILENO) < 0 ||
+      !set_token(options)) {
     fail(report_fd, JOB_STEP_EXEC);
   }
   if (cgroup != NULL && !cgroup_join(cgroup)) report(report_fd, JOB_STEP_CGROUP, errno);
@@ -54,8 +53,8 @@ _Noreturn static void become_job(const struct run_options *options, const char *
   fail(report_fd, JOB_STEP_EXEC);
 }
 
-bool job_spawn(struct job *job, const struct run_options *options, const char *cgroup,
-               int output_fd, mode_t job_umask) {
+bool job_spawn(struct job* job, const struct run_options* options, const char* cgroup, int output_fd,
+               mode_t job_umask) {
   int reports[2];
   *job = (struct job){.report_fd = -1};
   if (pipe2(reports, O_CLOEXEC) != 0) return false;

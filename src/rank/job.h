@@ -26,13 +26,11 @@ struct job {
 
 // Forks the first process, with its output going to output_fd. `cgroup` may be NULL. False with
 // errno.
-bool job_spawn(struct job *job, const struct run_options *options, const char *cgroup,
-               int output_fd, mode_t job_umask);
+bool job_spawn(struct job* job, const struct run_options* options, const char* cgroup, int output_fd, mode_t job_umask);
 
 // The environment entry that every process of the tree inherits: key/pool-rank/nonce.
 #define JOB_TOKEN_NAME "TP_RANK_TOKEN"
 
 enum { JOB_TOKEN_CAPACITY = 256 };
 
-void job_format_token(char *token, const char *key, const char *pool, const char *rank,
-                      const char *nonce);
+void job_format_token(char* token, const char* key, const char* pool, const char* rank, const char* nonce);

@@ -13,7 +13,7 @@
 #include "runner.h"
 
 // A rank waits at the gate until all ranks exist; when the launcher dies before, it starts nothing.
-_Noreturn static void run_rank(struct plan_rank *rank, const int gate[2]) {
+_Noreturn static void run_rank(struct plan_rank* rank, const int gate[2]) {
   char mark;
   close(gate[1]);
   if (read(gate[0], &mark, 1) != 1) _exit(EXIT_STORAGE);
@@ -23,7 +23,7 @@ _Noreturn static void run_rank(struct plan_rank *rank, const int gate[2]) {
   _exit(runner_run(&rank->options));
 }
 
-static int start_ranks(struct plan *plan) {
+static int start_ranks(struct plan* plan) {
   static const char kMarks[PLAN_MAX_RANKS];
   int gate[2];
   if (pipe(gate) != 0) return EXIT_STORAGE;
@@ -37,10 +37,10 @@ static int start_ranks(struct plan *plan) {
   return written == (ssize_t)plan->rank_count ? EXIT_DONE : EXIT_STORAGE;
 }
 
-int launch_command(char **arguments) {
+int launch_command(char** arguments) {
   struct plan plan;
   if (arguments[0] != NULL) return EXIT_USAGE;
-  const char *problem = plan_read(STDIN_FILENO, &plan);
+  const char* problem = plan_read(STDIN_FILENO, &plan);
   if (problem != NULL) {
     fprintf(stderr, "tp-rank: nothing was launched: %s\n", problem);
     return EXIT_USAGE;

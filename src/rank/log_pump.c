@@ -24,8 +24,8 @@ enum {
 static const char kFinishMark = '\0';
 
 struct writer {
-  struct log_state *state;
-  const struct run_options *options;
+  struct log_state* state;
+  const struct run_options* options;
   int dir_fd;
   int log_fd;
   int64_t stalled_ms;  // how long the present storage error has lasted
@@ -33,41 +33,40 @@ struct writer {
   char system_log_name[64];
 };
 
-static uint64_t segment_capacity(const struct writer *writer) {
+static uint64_t segment_capacity(const struct writer* writer) {
   return (uint64_t)writer->options->log_max_bytes / SEGMENTS_PER_LOG;
 }
 
-static uint64_t segment_size(const struct writer *writer) {
+static uint64_t segment_size(const struct writer* writer) {
   return writer->state->written_bytes - writer->state->segment_start_bytes;
 }
 
-static bool ensure_open(struct writer *writer) {
+static bool ensure_open(struct writer* writer) {
   if (writer->log_fd >= 0) return true;
-  writer->log_fd = openat(writer->dir_fd, writer->log_name,
-                          O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0660);
+  writer->log_fd =
+      openat(writer->dir_fd, writer->log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0660);
   return writer->log_fd >= 0;
 }
 
-static void segment_name(const struct writer *writer, uint64_t start, char *name, size_t capacity) {
+static void segment_name(const struct writer* writer, uint64_t start, char* name, size_t capacity) {
   snprintf(name, capacity, "%s.%020llu", writer->log_name, (unsigned long long)start);
 }
 
-static void remove_oldest_above_cap(struct writer *writer) {
-  struct log_state *state = writer->state;
+static void remove_oldest_above_cap(struct writer* writer) {
+  struct log_state* state = writer->state;
   uint64_t cap = (uint64_t)writer->options->log_max_bytes;
   while (state->segment_count > 0 && state->written_bytes - state->segment_starts[0] > cap) {
     char name[96];
     segment_name(writer, state->segment_starts[0], name, sizeof name);
     unlinkat(writer->dir_fd, name, 0);
     --state->segment_count;
-    memmove(state->segment_starts, state->segment_starts + 1,
-            state->segment_count * sizeof state->segment_starts[0]);
+    memmove(state->segment_starts, state->segment_starts + 1, state->segment_count * sizeof state->segment_starts[0]);
   }
 }
 
 // A failed rename is tried again at the next write; the file meanwhile grows on.
-static void rotate_when_full(struct writer *writer) {
-  struct log_state *state = writer->state;
+static void rotate_when_full(struct writer* writer) {
+  struct log_state* state = writer->state;
   if (segment_size(writer) < segment_capacity(writer)) return;
   if (state->segment_count == LOG_SEGMENTS_MAX) return;
   char name[96];
@@ -80,7 +79,7 @@ static void rotate_when_full(struct writer *writer) {
 }
 
 // Writes at most up to the segment's end. Returns the count, or -1 on a storage error.
-static ssize_t write_some(struct writer *writer, const char *bytes, size_t size) {
+static ssize_t write_some(struct writer* writer, const char* bytes, size_t size) {
   if (!ensure_open(writer)) return -1;
   uint64_t used = segment_size(writer), capacity = segment_capacity(writer);
   if (used < capacity && size > capacity - used) size = (size_t)(capacity - used);
@@ -94,7 +93,7 @@ static ssize_t write_some(struct writer *writer, const char *bytes, size_t size)
 
 // Holds the job's output up while storage fails, but not for ever: a full disk must not keep a job
 // and its cards waiting in write().
-static void write_or_drop(struct writer *writer, const char *bytes, size_t size) {
+static void write_or_drop(struct writer* writer, const char* bytes, size_t size) {
   while (size > 0) {
     ssize_t written = write_some(writer, bytes, size);
     if (written >= 0) {
@@ -112,16 +111,16 @@ static void write_or_drop(struct writer *writer, const char *bytes, size_t size)
   }
 }
 
-static void write_system_log(const struct writer *writer, const char *text, size_t size) {
-  int fd = openat(writer->dir_fd, writer->system_log_name,
-                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0660);
+static void write_system_log(const struct writer* writer, const char* text, size_t size) {
+  int fd =
+      openat(writer->dir_fd, writer->system_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0660);
   if (fd < 0) return;
   io_write_all(fd, text, size);
   close(fd);
 }
 
 // False once the pipe has ended or, for a non-blocking one, is empty.
-static bool copy_data(struct writer *writer, int data_fd) {
+static bool copy_data(struct writer* writer, int data_fd) {
   static char chunk[CHUNK_BYTES];
   ssize_t got = read(data_fd, chunk, sizeof chunk);
   if (got < 0 && errno == EINTR) return true;
@@ -132,24 +131,24 @@ static bool copy_data(struct writer *writer, int data_fd) {
 
 enum control { CONTROL_NONE, CONTROL_FINISH, CONTROL_RUNNER_GONE };
 
-static enum control read_control(struct writer *writer, int control_fd) {
+static enum control read_control(struct writer* writer, int control_fd) {
   char text[4096];
   ssize_t got = read(control_fd, text, sizeof text);
   if (got == 0) return CONTROL_RUNNER_GONE;
   if (got < 0) return CONTROL_NONE;
-  const char *mark = memchr(text, kFinishMark, (size_t)got);
+  const char* mark = memchr(text, kFinishMark, (size_t)got);
   size_t size = mark == NULL ? (size_t)got : (size_t)(mark - text);
   if (size > 0) write_system_log(writer, text, size);
   return mark == NULL ? CONTROL_NONE : CONTROL_FINISH;
 }
 
-static void drain(struct writer *writer, int data_fd) {
+static void drain(struct writer* writer, int data_fd) {
   fcntl(data_fd, F_SETFL, O_NONBLOCK);
   while (copy_data(writer, data_fd)) {
   }
 }
 
-static void pump(struct writer *writer, int data_fd, int control_fd) {
+static void pump(struct writer* writer, int data_fd, int control_fd) {
   struct pollfd waits[] = {{.fd = data_fd, .events = POLLIN}, {.fd = control_fd, .events = POLLIN}};
   // poll() skips a negative descriptor: each one becomes -1 when it has ended. Without its runner
   // the helper stays until the last process of the tree has closed its output.
@@ -170,19 +169,17 @@ static void pump(struct writer *writer, int data_fd, int control_fd) {
   }
 }
 
-static void run_helper(struct log_state *state, int dir_fd, const struct run_options *options,
-                       int data_fd, int control_fd) {
+static void run_helper(struct log_state* state, int dir_fd, const struct run_options* options, int data_fd,
+                       int control_fd) {
   struct writer writer = {.state = state, .options = options, .dir_fd = dir_fd, .log_fd = -1};
   snprintf(writer.log_name, sizeof writer.log_name, "%s-%s.log", options->pool, options->rank);
-  snprintf(writer.system_log_name, sizeof writer.system_log_name, "%s-%s.system.log", options->pool,
-           options->rank);
+  snprintf(writer.system_log_name, sizeof writer.system_log_name, "%s-%s.system.log", options->pool, options->rank);
   ensure_open(&writer);  // followers find an empty log from the start
   pump(&writer, data_fd, control_fd);
   if (state->written_bytes > 0 && writer.log_fd >= 0) fsync(writer.log_fd);
 }
 
-bool log_pump_restart(struct log_pump *pump, struct log_state *state, int dir_fd,
-                      const struct run_options *options) {
+bool log_pump_restart(struct log_pump* pump, struct log_state* state, int dir_fd, const struct run_options* options) {
   int control[2];
   if (pipe2(control, O_CLOEXEC) != 0) return false;
   int keep[] = {dir_fd, pump->data_read_fd, control[0]};
@@ -205,8 +202,7 @@ bool log_pump_restart(struct log_pump *pump, struct log_state *state, int dir_fd
   return true;
 }
 
-bool log_pump_start(struct log_pump *pump, struct log_state *state, int dir_fd,
-                    const struct run_options *options) {
+bool log_pump_start(struct log_pump* pump, struct log_state* state, int dir_fd, const struct run_options* options) {
   int data[2];
   *pump = (struct log_pump){.data_read_fd = -1, .data_write_fd = -1, .control_fd = -1};
   if (pipe2(data, O_CLOEXEC) != 0) return false;
@@ -216,7 +212,7 @@ bool log_pump_start(struct log_pump *pump, struct log_state *state, int dir_fd,
   return log_pump_restart(pump, state, dir_fd, options);
 }
 
-void log_pump_say(const struct log_pump *pump, const char *format, ...) {
+void log_pump_say(const struct log_pump* pump, const char* format, ...) {
   char line[512];
   int prefix = snprintf(line, sizeof line, "%lld tp-rank: ", (long long)clock_now().unix_us);
   size_t room = sizeof line - (size_t)prefix - 1;
@@ -230,7 +226,7 @@ void log_pump_say(const struct log_pump *pump, const char *format, ...) {
   (void)!write(pump->control_fd, line, end + 1);
 }
 
-void log_pump_finish(struct log_pump *pump) {
+void log_pump_finish(struct log_pump* pump) {
   (void)!write(pump->control_fd, &kFinishMark, 1);
   io_close(&pump->control_fd);
 }

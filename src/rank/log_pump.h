@@ -12,9 +12,9 @@ enum { LOG_SEGMENTS_MAX = 8 };
 
 // Lives in memory shared with the helper, so that a helper that was killed can be replaced.
 struct log_state {
-  uint64_t written_bytes;        // of the whole stream
-  uint64_t lost_bytes;           // dropped because of storage errors
-  uint64_t segment_start_bytes;  // position of the current file's first byte
+  uint64_t written_bytes;                     // of the whole stream
+  uint64_t lost_bytes;                        // dropped because of storage errors
+  uint64_t segment_start_bytes;               // position of the current file's first byte
   uint64_t segment_starts[LOG_SEGMENTS_MAX];  // rotated files still kept, oldest first
   uint32_t segment_count;
 };
@@ -27,17 +27,14 @@ struct log_pump {
 };
 
 // Makes the pipes and starts the helper. False with errno.
-bool log_pump_start(struct log_pump *pump, struct log_state *state, int dir_fd,
-                    const struct run_options *options);
+bool log_pump_start(struct log_pump* pump, struct log_state* state, int dir_fd, const struct run_options* options);
 
 // Starts a new helper in place of one that died.
-bool log_pump_restart(struct log_pump *pump, struct log_state *state, int dir_fd,
-                      const struct run_options *options);
+bool log_pump_restart(struct log_pump* pump, struct log_state* state, int dir_fd, const struct run_options* options);
 
 // One line for the system log; never blocks, dropped when the helper does not keep up.
-void log_pump_say(const struct log_pump *pump, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void log_pump_say(const struct log_pump* pump, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // Tells the helper to take what is in the pipe, sync and end, even if a process outside the job's
 // tree still holds the pipe. Its end is seen by helper_reap().
-void log_pump_finish(struct log_pump *pump);
+void log_pump_finish(struct log_pump* pump);

@@ -8,9 +8,9 @@
 #include "options.h"
 #include "runner.h"
 
-int run_command(char **arguments) {
+int run_command(char** arguments) {
   struct run_options options;
-  const char *problem;
+  const char* problem;
   if (!options_parse(arguments, &options, &problem)) {
     fprintf(stderr, "tp-rank: %s\n", problem);
     return EXIT_USAGE;
@@ -19,21 +19,21 @@ int run_command(char **arguments) {
   return runner_run(&options);
 }
 
-static int version_command(char **arguments) {
+static int version_command(char** arguments) {
   if (arguments[0] != NULL) return EXIT_USAGE;
   puts("tp-rank 1");
   return EXIT_DONE;
 }
 
 static const struct {
-  const char *name;
-  int (*run)(char **arguments);
+  const char* name;
+  int (*run)(char** arguments);
 } kCommands[] = {
     {"run", run_command},       {"signal", signal_command},   {"reap", reap_command},
     {"launch", launch_command}, {"version", version_command},
 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   if (!io_fill_stdio()) return EXIT_STORAGE;
   for (size_t i = 0; argc > 1 && i < sizeof kCommands / sizeof kCommands[0]; ++i) {
     if (strcmp(kCommands[i].name, argv[1]) == 0) return kCommands[i].run(argv + 2);

@@ -14,25 +14,24 @@ enum {
   PATH_MAX_CHARS = 2048,
 };
 
-static const char kNameChars[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+static const char kNameChars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
-static bool is_name(const char *text, size_t max_chars) {
+static bool is_name(const char* text, size_t max_chars) {
   size_t length = strlen(text);
   return length > 0 && length <= max_chars && strspn(text, kNameChars) == length;
 }
 
-bool options_is_index(const char *text) {
+bool options_is_index(const char* text) {
   size_t length = strlen(text);
   return length > 0 && length <= INDEX_MAX_DIGITS && strspn(text, "0123456789") == length;
 }
 
-static bool is_absolute_path(const char *text) {
+static bool is_absolute_path(const char* text) {
   return text[0] == '/' && strlen(text) <= PATH_MAX_CHARS && strpbrk(text, "\n\r") == NULL;
 }
 
-static bool parse_number(const char *text, int64_t minimum, int64_t *value) {
-  char *end;
+static bool parse_number(const char* text, int64_t minimum, int64_t* value) {
+  char* end;
   errno = 0;
   long long number = strtoll(text, &end, 10);
   if (errno != 0 || end == text || *end != '\0' || number < minimum) return false;
@@ -41,14 +40,14 @@ static bool parse_number(const char *text, int64_t minimum, int64_t *value) {
 }
 
 struct option_slot {
-  const char *name;
-  const char **text;  // exactly one of text and number is set
-  int64_t *number;
+  const char* name;
+  const char** text;  // exactly one of text and number is set
+  int64_t* number;
   int64_t minimum;
 };
 
-static bool assign(const struct option_slot *slots, size_t count, const char *name,
-                   const char *value, const char **problem) {
+static bool assign(const struct option_slot* slots, size_t count, const char* name, const char* value,
+                   const char** problem) {
   for (size_t i = 0; i < count; ++i) {
     if (strcmp(slots[i].name, name) != 0) continue;
     if (slots[i].text != NULL) {
@@ -62,7 +61,7 @@ static bool assign(const struct option_slot *slots, size_t count, const char *na
   return false;
 }
 
-static const char *find_problem(const struct run_options *options) {
+static const char* find_problem(const struct run_options* options) {
   if (options->dir == NULL || !is_absolute_path(options->dir)) return "--dir must be an absolute path";
   if (options->workdir == NULL || !is_absolute_path(options->workdir)) {
     return "--workdir must be an absolute path";
@@ -82,7 +81,7 @@ static const char *find_problem(const struct run_options *options) {
   return NULL;
 }
 
-bool options_parse(char **arguments, struct run_options *options, const char **problem) {
+bool options_parse(char** arguments, struct run_options* options, const char** problem) {
   *options = (struct run_options){
       .log_max_bytes = 1024 * 1024 * KIB,
       .log_stall_ms = 30000,

@@ -17,7 +17,7 @@ static const char kHeaderFormat[] = "tp-plan 1 %zu %zu%n";
 // What the first character of each string says.
 enum string_kind { KIND_RANK = 'R', KIND_ENVIRONMENT = 'E', KIND_ARGUMENT = 'A' };
 
-static const char *read_all(int fd, char **bytes, size_t *size) {
+static const char* read_all(int fd, char** bytes, size_t* size) {
   size_t capacity = 0;
   *bytes = NULL;
   *size = 0;
@@ -25,7 +25,7 @@ static const char *read_all(int fd, char **bytes, size_t *size) {
     if (*size == capacity) {
       if (capacity >= PLAN_MAX_BYTES) return "the plan is too large";
       capacity = capacity == 0 ? 1 << 16 : capacity * 2;
-      char *larger = realloc(*bytes, capacity);
+      char* larger = realloc(*bytes, capacity);
       if (larger == NULL) return "out of memory";
       *bytes = larger;
     }
@@ -38,11 +38,11 @@ static const char *read_all(int fd, char **bytes, size_t *size) {
 }
 
 // Returns the payload's offset, or 0 when the header does not fit what was read.
-static size_t check_header(const char *bytes, size_t size, size_t *rank_count) {
+static size_t check_header(const char* bytes, size_t size, size_t* rank_count) {
   char header[HEADER_MAX_BYTES];
   size_t payload_size;
   int header_length = 0;
-  const char *newline = memchr(bytes, '\n', size < sizeof header ? size : sizeof header);
+  const char* newline = memchr(bytes, '\n', size < sizeof header ? size : sizeof header);
   if (newline == NULL) return 0;
   size_t length = (size_t)(newline - bytes);
   memcpy(header, bytes, length);
@@ -53,7 +53,7 @@ static size_t check_header(const char *bytes, size_t size, size_t *rank_count) {
   return length + 1;
 }
 
-static size_t count_strings(const char *bytes, size_t size) {
+static size_t count_strings(const char* bytes, size_t size) {
   size_t count = 0;
   for (size_t i = 0; i < size; ++i) count += bytes[i] == '\0';
   return count;
@@ -62,18 +62,18 @@ static size_t count_strings(const char *bytes, size_t size) {
 // Lays the strings of all ranks out as NULL-terminated lists: per rank its environment, then its
 // arguments. `next` walks over the payload.
 struct cursor {
-  char *next;
-  char *end;
-  char **slot;
+  char* next;
+  char* end;
+  char** slot;
 };
 
-static char *peek(const struct cursor *cursor, enum string_kind kind) {
+static char* peek(const struct cursor* cursor, enum string_kind kind) {
   return cursor->next < cursor->end && cursor->next[0] == (char)kind ? cursor->next + 1 : NULL;
 }
 
-static char **take_list(struct cursor *cursor, enum string_kind kind) {
-  char **list = cursor->slot;
-  char *text;
+static char** take_list(struct cursor* cursor, enum string_kind kind) {
+  char** list = cursor->slot;
+  char* text;
   while ((text = peek(cursor, kind)) != NULL) {
     *cursor->slot++ = text;
     cursor->next += strlen(cursor->next) + 1;
@@ -82,27 +82,27 @@ static char **take_list(struct cursor *cursor, enum string_kind kind) {
   return list;
 }
 
-static bool is_environment(char **list) {
+static bool is_environment(char** list) {
   for (; *list != NULL; ++list) {
     if ((*list)[0] == '=' || strchr(*list, '=') == NULL) return false;
   }
   return true;
 }
 
-static const char *take_rank(struct cursor *cursor, struct plan_rank *rank) {
-  const char *problem;
-  const char *mark = peek(cursor, KIND_RANK);
+static const char* take_rank(struct cursor* cursor, struct plan_rank* rank) {
+  const char* problem;
+  const char* mark = peek(cursor, KIND_RANK);
   if (mark == NULL || *mark != '\0') return "a rank is missing";
   cursor->next += 2;
   rank->environment = take_list(cursor, KIND_ENVIRONMENT);
   if (!is_environment(rank->environment)) return "an environment entry lacks its name";
-  char **arguments = take_list(cursor, KIND_ARGUMENT);
+  char** arguments = take_list(cursor, KIND_ARGUMENT);
   return options_parse(arguments, &rank->options, &problem) ? NULL : problem;
 }
 
-const char *plan_read(int fd, struct plan *plan) {
+const char* plan_read(int fd, struct plan* plan) {
   size_t size;
-  const char *problem = read_all(fd, &plan->bytes, &size);
+  const char* problem = read_all(fd, &plan->bytes, &size);
   if (problem != NULL) return problem;
   size_t offset = check_header(plan->bytes, size, &plan->rank_count);
   if (offset == 0) return "the plan is truncated or its header is wrong";
@@ -113,8 +113,7 @@ const char *plan_read(int fd, struct plan *plan) {
   plan->strings = calloc(strings + 2 * plan->rank_count, sizeof *plan->strings);
   plan->ranks = calloc(plan->rank_count, sizeof *plan->ranks);
   if (plan->strings == NULL || plan->ranks == NULL) return "out of memory";
-  struct cursor cursor = {
-      .next = plan->bytes + offset, .end = plan->bytes + size, .slot = plan->strings};
+  struct cursor cursor = {.next = plan->bytes + offset, .end = plan->bytes + size, .slot = plan->strings};
   for (size_t i = 0; i < plan->rank_count; ++i) {
     problem = take_rank(&cursor, &plan->ranks[i]);
     if (problem != NULL) return problem;

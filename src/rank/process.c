@@ -13,31 +13,27 @@
 
 #include "io.h"
 
-static bool read_proc_file(pid_t pid, const char *name, char *text, size_t capacity) {
+static bool read_proc_file(pid_t pid, const char* name, char* text, size_t capacity) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
   return io_read_text_at(AT_FDCWD, path, text, capacity) >= 0;
 }
 
-bool process_read(pid_t pid, struct process *process) {
+bool process_read(pid_t pid, struct process* process) {
   char text[1024];
   if (!read_proc_file(pid, "stat", text, sizeof text)) return false;
-  const char *after_name = strrchr(text, ')');  // the name itself may hold anything
+  const char* after_name = strrchr(text, ')');  // the name itself may hold anything
   if (after_name == NULL) return false;
   char state;
   int parent, session;
   long threads;
   unsigned long long start_ticks;
-  int fields = sscanf(after_name + 1,
-                      " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+  int fields = sscanf(after_name + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
                       &state, &parent, &session, &threads, &start_ticks);
   if (fields != 5) return false;
   bool ended = (state == 'Z' && threads <= 1) || state == 'X' || state == 'x';
-  *process = (struct process){.pid = pid,
-                              .parent = parent,
-                              .session = session,
-                              .start_ticks = start_ticks,
-                              .alive = !ended};
+  *process =
+      (struct process){.pid = pid, .parent = parent, .session = session, .start_ticks = start_ticks, .alive = !ended};
   return true;
 }
 
@@ -49,7 +45,7 @@ bool process_is_alive(pid_t pid, uint64_t start_ticks) {
 bool process_catches(pid_t pid, int signal_number) {
   char text[8192];
   if (!read_proc_file(pid, "status", text, sizeof text)) return false;
-  const char *line = strstr(text, "\nSigCgt:");
+  const char* line = strstr(text, "\nSigCgt:");
   if (line == NULL) return false;
   unsigned long long caught = strtoull(line + strlen("\nSigCgt:"), NULL, 16);
   return (caught >> (signal_number - 1) & 1) != 0;
@@ -57,12 +53,12 @@ bool process_catches(pid_t pid, int signal_number) {
 
 // Compares a stream of NUL-separated entries with one entry, whatever the size of the stream.
 struct entry_matcher {
-  const char *entry;
+  const char* entry;
   size_t matched;
   bool failed;  // the present entry of the stream is another one
 };
 
-static bool matcher_feed(struct entry_matcher *matcher, const char *bytes, size_t size) {
+static bool matcher_feed(struct entry_matcher* matcher, const char* bytes, size_t size) {
   for (size_t i = 0; i < size; ++i) {
     char expected = matcher->entry[matcher->matched];
     if (bytes[i] == '\0') {
@@ -78,7 +74,7 @@ static bool matcher_feed(struct entry_matcher *matcher, const char *bytes, size_
   return false;
 }
 
-bool process_has_environment(pid_t pid, const char *entry) {
+bool process_has_environment(pid_t pid, const char* entry) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -94,7 +90,7 @@ bool process_has_environment(pid_t pid, const char *entry) {
   return found;
 }
 
-static void fill_siginfo(siginfo_t *info, int signal_number, int value) {
+static void fill_siginfo(siginfo_t* info, int signal_number, int value) {
   memset(info, 0, sizeof *info);
   info->si_signo = signal_number;
   info->si_code = SI_QUEUE;
@@ -104,7 +100,7 @@ static void fill_siginfo(siginfo_t *info, int signal_number, int value) {
 }
 
 // For kernels without pidfds: the pid could be reused between the look and the signal.
-static bool signal_by_pid(pid_t pid, uint64_t start_ticks, int signal_number, const int *value) {
+static bool signal_by_pid(pid_t pid, uint64_t start_ticks, int signal_number, const int* value) {
   if (!process_is_alive(pid, start_ticks)) {
     errno = ESRCH;
     return false;
@@ -113,7 +109,7 @@ static bool signal_by_pid(pid_t pid, uint64_t start_ticks, int signal_number, co
   return sigqueue(pid, signal_number, (union sigval){.sival_int = *value}) == 0;
 }
 
-bool process_signal(pid_t pid, uint64_t start_ticks, int signal_number, const int *value) {
+bool process_signal(pid_t pid, uint64_t start_ticks, int signal_number, const int* value) {
   int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
   if (pid_fd < 0) {
     if (errno == ESRCH) return false;
@@ -132,10 +128,10 @@ bool process_signal(pid_t pid, uint64_t start_ticks, int signal_number, const in
   return sent;
 }
 
-bool process_list_add(struct process_list *list, const struct process *process) {
+bool process_list_add(struct process_list* list, const struct process* process) {
   if (list->count == list->capacity) {
     size_t capacity = list->capacity == 0 ? 256 : list->capacity * 2;
-    struct process *items = realloc(list->items, capacity * sizeof *items);
+    struct process* items = realloc(list->items, capacity * sizeof *items);
     if (items == NULL) return false;
     list->items = items;
     list->capacity = capacity;
@@ -146,9 +142,9 @@ bool process_list_add(struct process_list *list, const struct process *process) 
 
 struct process_list process_list_all(void) {
   struct process_list list = {0};
-  DIR *directory = opendir("/proc");
+  DIR* directory = opendir("/proc");
   if (directory == NULL) return list;
-  struct dirent *entry;
+  struct dirent* entry;
   while ((entry = readdir(directory)) != NULL) {
     struct process process;
     if (!isdigit((unsigned char)entry->d_name[0])) continue;
@@ -158,7 +154,7 @@ struct process_list process_list_all(void) {
   return list;
 }
 
-void process_list_free(struct process_list *list) {
+void process_list_free(struct process_list* list) {
   free(list->items);
   *list = (struct process_list){0};
 }

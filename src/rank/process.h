@@ -16,12 +16,12 @@ struct process {
 };
 
 struct process_list {
-  struct process *items;
+  struct process* items;
   size_t count;
   size_t capacity;
 };
 
-bool process_read(pid_t pid, struct process *process);
+bool process_read(pid_t pid, struct process* process);
 
 // True while the very process that was named lives.
 bool process_is_alive(pid_t pid, uint64_t start_ticks);
@@ -29,13 +29,13 @@ bool process_is_alive(pid_t pid, uint64_t start_ticks);
 bool process_catches(pid_t pid, int signal_number);
 
 // Does the environment it was executed with hold the entry `NAME=value`?
-bool process_has_environment(pid_t pid, const char *entry);
+bool process_has_environment(pid_t pid, const char* entry);
 
 // Sends a signal to exactly the named process. False with ESRCH when it is gone. A non-NULL value
 // is queued with the signal.
-bool process_signal(pid_t pid, uint64_t start_ticks, int signal_number, const int *value);
+bool process_signal(pid_t pid, uint64_t start_ticks, int signal_number, const int* value);
 
 // Every process that can be seen. Free with process_list_free(). Incomplete when memory is short.
 struct process_list process_list_all(void);
-bool process_list_add(struct process_list *list, const struct process *process);
-void process_list_free(struct process_list *list);
+bool process_list_add(struct process_list* list, const struct process* process);
+void process_list_free(struct process_list* list);

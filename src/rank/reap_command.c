@@ -23,17 +23,17 @@ struct traces {
   char token_entry[sizeof JOB_TOKEN_NAME + JOB_TOKEN_CAPACITY];
   pid_t session;  // the first process's pid; 0 where no start record tells
   uint64_t session_start_ticks;
-  const char *cgroup;  // NULL where none
+  const char* cgroup;  // NULL where none
 };
 
-static struct traces find_traces(const struct target *target, struct record_view *start) {
+static struct traces find_traces(const struct target* target, struct record_view* start) {
   struct traces traces = {0};
   char token[JOB_TOKEN_CAPACITY], name[64];
-  const char *key = record_get(&target->claim, "key");
-  const char *nonce = record_get(&target->claim, "nonce");
+  const char* key = record_get(&target->claim, "key");
+  const char* nonce = record_get(&target->claim, "nonce");
   job_format_token(token, key, target->pool, target->rank, nonce);
   snprintf(traces.token_entry, sizeof traces.token_entry, "%s=%s", JOB_TOKEN_NAME, token);
-  const char *cgroup = record_get(&target->claim, "cgroup");
+  const char* cgroup = record_get(&target->claim, "cgroup");
   if (cgroup != NULL && cgroup[0] == '/') traces.cgroup = cgroup;
   snprintf(name, sizeof name, "%s-%s.started", target->pool, target->rank);
   if (record_load(target->dir_fd, name, start) == RECORD_READ && record_is(start, "key", key) &&
@@ -50,22 +50,20 @@ static struct traces find_traces(const struct target *target, struct record_view
 
 // The kernel reuses no pid that is still a session's id. So while the session's leader is gone, its
 // id means the job's session as long as the member is not older than the job.
-static bool is_of_session(const struct process *process, const struct traces *traces) {
+static bool is_of_session(const struct process* process, const struct traces* traces) {
   if (traces->session == 0 || process->session != traces->session) return false;
   if (process->start_ticks < traces->session_start_ticks) return false;
   struct process leader;
-  return !process_read(traces->session, &leader) ||
-         leader.start_ticks == traces->session_start_ticks;
+  return !process_read(traces->session, &leader) || leader.start_ticks == traces->session_start_ticks;
 }
 
-static struct process_list find_tree(const struct traces *traces) {
+static struct process_list find_tree(const struct traces* traces) {
   struct process_list all = process_list_all();
   struct process_list tree = {0};
   for (size_t i = 0; i < all.count; ++i) {
-    const struct process *process = &all.items[i];
+    const struct process* process = &all.items[i];
     if (!process->alive || process->pid == getpid()) continue;
-    if (!is_of_session(process, traces) &&
-        !process_has_environment(process->pid, traces->token_entry)) {
+    if (!is_of_session(process, traces) && !process_has_environment(process->pid, traces->token_entry)) {
       continue;
     }
     if (!process_list_add(&tree, process)) break;
@@ -75,14 +73,14 @@ static struct process_list find_tree(const struct traces *traces) {
   return tree;
 }
 
-static size_t count_alive(const struct process_list *tree) {
+static size_t count_alive(const struct process_list* tree) {
   size_t alive = 0;
   for (size_t i = 0; i < tree->count; ++i) alive += tree->items[i].alive;
   return alive;
 }
 
 // One look; with kill_found also SIGKILL to all that is found.
-static bool look(const struct traces *traces, bool kill_found) {
+static bool look(const struct traces* traces, bool kill_found) {
   bool populated = traces->cgroup != NULL && cgroup_is_populated(traces->cgroup);
   if (populated && kill_found) cgroup_kill(traces->cgroup);
   struct process_list tree = find_tree(traces);
@@ -92,7 +90,7 @@ static bool look(const struct traces *traces, bool kill_found) {
   return gone;
 }
 
-static int reap(const struct traces *traces) {
+static int reap(const struct traces* traces) {
   for (int round = 0; round < ROUNDS; ++round) {
     if (look(traces, true)) {
       if (traces->cgroup != NULL) cgroup_remove(traces->cgroup);
@@ -103,7 +101,7 @@ static int reap(const struct traces *traces) {
   return EXIT_TREE_NOT_GONE;
 }
 
-int reap_command(char **arguments) {
+int reap_command(char** arguments) {
   bool check_only = arguments[0] != NULL && strcmp(arguments[0], "--check") == 0;
   if (check_only) ++arguments;
   for (int i = 0; i < 3; ++i) {

@@ -12,22 +12,20 @@ struct record {
   bool overflowed;
 };
 
-void record_begin(struct record *record);
-void record_add(struct record *record, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void record_end(struct record *record);
+void record_begin(struct record* record);
+void record_add(struct record* record, const char* name, const char* format, ...) __attribute__((format(printf, 3, 4)));
+void record_end(struct record* record);
 
 // Creates `name` in the directory with the record in it and makes it durable, except for the
 // directory entry. False with errno; nothing is left behind then.
-bool record_create(int dir_fd, const char *name, const struct record *record);
+bool record_create(int dir_fd, const char* name, const struct record* record);
 
 // Reserves space for a later record, so that it can be written on a full disk.
-bool record_reserve(int dir_fd, const char *temporary);
+bool record_reserve(int dir_fd, const char* temporary);
 
 // Writes the record to `temporary` (reserved or not), makes it durable and renames it to `name`,
 // retrying for a few seconds. False with errno when it is not on storage.
-bool record_publish(int dir_fd, const char *temporary, const char *name,
-                    const struct record *record);
+bool record_publish(int dir_fd, const char* temporary, const char* name, const struct record* record);
 
 enum record_status {
   RECORD_READ,
@@ -42,13 +40,13 @@ struct record_view {
   size_t length;
 };
 
-enum record_status record_load(int dir_fd, const char *name, struct record_view *view);
+enum record_status record_load(int dir_fd, const char* name, struct record_view* view);
 
 // The value of a name, or NULL.
-const char *record_get(const struct record_view *view, const char *name);
+const char* record_get(const struct record_view* view, const char* name);
 
 // True when the record has the name with exactly that value.
-bool record_is(const struct record_view *view, const char *name, const char *value);
+bool record_is(const struct record_view* view, const char* name, const char* value);
 
 // The value as a non-negative number, or -1.
-long long record_get_number(const struct record_view *view, const char *name);
+long long record_get_number(const struct record_view* view, const char* name);

@@ -44,28 +44,28 @@ struct shared_state {
 };
 
 struct runner {
-  const struct run_options *options;
+  const struct run_options* options;
   struct identity identity;
   int dir_fd;
   int signal_fd;
   mode_t job_umask;
-  struct shared_state *shared;
+  struct shared_state* shared;
   struct log_pump log_pump;
   struct heartbeat heartbeat;
   pid_t start_recorder;  // the helper that writes .started, while it runs
   bool log_finishing;
   bool log_finished;
 
-  const char *cgroup;  // NULL: none given, or not usable
+  const char* cgroup;  // NULL: none given, or not usable
   bool cgroup_created;
   int64_t oom_kills_before;
 
   struct job job;
-  bool job_started;              // the program was executed
-  bool job_ended;                // the first process is reaped
+  bool job_started;  // the program was executed
+  bool job_ended;    // the first process is reaped
   int job_wait_status;
   struct job_report not_started;  // valid when the job ended without having started
-  bool tree_reaped;              // no child is left apart from helpers
+  bool tree_reaped;               // no child is left apart from helpers
   bool kill_requested;
   bool tree_gone;
   struct stamp ended;  // valid when tree_gone
@@ -73,7 +73,7 @@ struct runner {
 };
 
 // Before the log helper runs, stderr is all there is.
-__attribute__((format(printf, 2, 3))) static int refuse(int exit_code, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static int refuse(int exit_code, const char* format, ...) {
   char text[512];
   va_list arguments;
   va_start(arguments, format);
@@ -83,26 +83,23 @@ __attribute__((format(printf, 2, 3))) static int refuse(int exit_code, const cha
   return exit_code;
 }
 
-static void name_file(const struct runner *runner, const char *suffix, char *name,
-                      size_t capacity) {
+static void name_file(const struct runner* runner, const char* suffix, char* name, size_t capacity) {
   snprintf(name, capacity, "%s-%s%s", runner->options->pool, runner->options->rank, suffix);
 }
 
-static void name_temporary(const struct runner *runner, const char *suffix, char *name,
-                           size_t capacity) {
+static void name_temporary(const struct runner* runner, const char* suffix, char* name, size_t capacity) {
   snprintf(name, capacity, ".%s-%s%s.%s", runner->options->pool, runner->options->rank, suffix,
            runner->identity.random);
 }
 
 // ---- records
 
-static void add_start(const struct runner *runner, struct record *record) {
+static void add_start(const struct runner* runner, struct record* record) {
   claim_add_identity(record, runner->options, &runner->identity);
   record_add(record, "runner", "tp-rank");
   record_add(record, "precision_us", "1");
   record_add(record, "runner_pid", "%d", (int)runner->identity.pid);
-  record_add(record, "runner_start_ticks", "%llu",
-             (unsigned long long)runner->identity.start_ticks);
+  record_add(record, "runner_start_ticks", "%llu", (unsigned long long)runner->identity.start_ticks);
   record_add(record, "pid", "%d", (int)runner->job.pid);
   record_add(record, "pid_start_ticks", "%llu", (unsigned long long)runner->job.start_ticks);
   record_add(record, "started_boot_us", "%lld", (long long)runner->job.started.boot_us);
@@ -110,7 +107,7 @@ static void add_start(const struct runner *runner, struct record *record) {
   record_add(record, "cgroup", "%s", runner->cgroup == NULL ? "" : runner->cgroup);
 }
 
-static bool publish_start(const struct runner *runner) {
+static bool publish_start(const struct runner* runner) {
   char temporary[96], name[64];
   struct record record;
   record_begin(&record);
@@ -122,7 +119,7 @@ static bool publish_start(const struct runner *runner) {
 }
 
 // A start record that can't be written is no reason to end the job: the end record repeats it.
-static void start_recording(struct runner *runner) {
+static void start_recording(struct runner* runner) {
   pid_t pid = helper_fork(&runner->dir_fd, 1);
   if (pid == 0) _exit(publish_start(runner) ? EXIT_DONE : EXIT_STORAGE);
   if (pid < 0) {
@@ -132,15 +129,14 @@ static void start_recording(struct runner *runner) {
   runner->start_recorder = pid;
 }
 
-static void add_outcome(const struct runner *runner, struct record *record) {
+static void add_outcome(const struct runner* runner, struct record* record) {
   if (!runner->job_started) {
     record_add(record, "exit", "not_started");
     record_add(record, "code", "%d",
                runner->not_started.error == ENOENT ? EXIT_JOB_NOT_FOUND : EXIT_JOB_NOT_EXECUTABLE);
     record_add(record, "term_signal", "0");
     record_add(record, "errno_name", "%s", errno_name(runner->not_started.error));
-    record_add(record, "failed_at", "%s",
-               runner->not_started.step == JOB_STEP_WORKDIR ? "workdir" : "exec");
+    record_add(record, "failed_at", "%s", runner->not_started.step == JOB_STEP_WORKDIR ? "workdir" : "exec");
     return;
   }
   bool killed = WIFSIGNALED(runner->job_wait_status);
@@ -149,23 +145,22 @@ static void add_outcome(const struct runner *runner, struct record *record) {
   record_add(record, "term_signal", "%d", killed ? WTERMSIG(runner->job_wait_status) : 0);
 }
 
-static void add_signals(const struct runner *runner, struct record *record) {
-  const struct signal_journal *journal = &runner->journal;
+static void add_signals(const struct runner* runner, struct record* record) {
+  const struct signal_journal* journal = &runner->journal;
   char signals[1024];
   journal_format(journal, signals, sizeof signals);
   record_add(record, "signalled", "%s", journal->signalled ? "yes" : "no");
-  record_add(record, "signalled_by", "%s",
-             journal->signalled ? sender_name(journal->signalled_by) : "");
+  record_add(record, "signalled_by", "%s", journal->signalled ? sender_name(journal->signalled_by) : "");
   record_add(record, "signals", "%s", signals);
 }
 
-static void add_oom_kills(const struct runner *runner, struct record *record) {
+static void add_oom_kills(const struct runner* runner, struct record* record) {
   int64_t after = cgroup_oom_kills(runner->cgroup);
   if (after < 0 || runner->oom_kills_before < 0) return;
   record_add(record, "oom_kills", "%lld", (long long)(after - runner->oom_kills_before));
 }
 
-static bool publish_end(const struct runner *runner) {
+static bool publish_end(const struct runner* runner) {
   char temporary[96], name[64];
   struct record record;
   record_begin(&record);
@@ -175,10 +170,8 @@ static bool publish_end(const struct runner *runner) {
   add_outcome(runner, &record);
   add_signals(runner, &record);
   add_oom_kills(runner, &record);
-  record_add(&record, "log_bytes", "%llu",
-             (unsigned long long)runner->shared->log.written_bytes);
-  record_add(&record, "log_lost_bytes", "%llu",
-             (unsigned long long)runner->shared->log.lost_bytes);
+  record_add(&record, "log_bytes", "%llu", (unsigned long long)runner->shared->log.written_bytes);
+  record_add(&record, "log_lost_bytes", "%llu", (unsigned long long)runner->shared->log.lost_bytes);
   record_end(&record);
   name_temporary(runner, ".exit", temporary, sizeof temporary);
   name_file(runner, ".exit", name, sizeof name);
@@ -187,53 +180,51 @@ static bool publish_end(const struct runner *runner) {
 
 // ---- the job's tree
 
-static bool tree_is_empty(const struct runner *runner) {
+static bool tree_is_empty(const struct runner* runner) {
   return runner->tree_reaped && (runner->cgroup == NULL || !cgroup_is_populated(runner->cgroup));
 }
 
-static struct process_list list_tree(const struct runner *runner) {
+static struct process_list list_tree(const struct runner* runner) {
   const pid_t helpers[] = {runner->log_pump.pid, runner->heartbeat.pid, runner->start_recorder};
   return tree_list(runner->identity.pid, helpers, sizeof helpers / sizeof helpers[0]);
 }
 
-static void signal_tree(const struct runner *runner, int signal_number) {
+static void signal_tree(const struct runner* runner, int signal_number) {
   struct process_list tree = list_tree(runner);
   tree_signal(&tree, signal_number);
   process_list_free(&tree);
 }
 
 // The first process goes first: otherwise it could see its children die and still exit with 0.
-static void kill_tree(const struct runner *runner) {
+static void kill_tree(const struct runner* runner) {
   if (!runner->job_ended) kill(runner->job.pid, SIGKILL);
   if (runner->cgroup != NULL) cgroup_kill(runner->cgroup);
   signal_tree(runner, SIGKILL);
 }
 
-static void signal_job_group(const struct runner *runner, int signal_number) {
+static void signal_job_group(const struct runner* runner, int signal_number) {
   if (runner->job.pid <= 0 || runner->job_ended) return;
   // Before its setsid() the child has no group of its own.
   if (kill(-runner->job.pid, signal_number) != 0) kill(runner->job.pid, signal_number);
 }
 
-static void warn_tree(const struct runner *runner) {
+static void warn_tree(const struct runner* runner) {
   struct process_list tree = list_tree(runner);
   tree_signal_catching(&tree, SIGUSR1);
   process_list_free(&tree);
 }
 
-static void request_kill(struct runner *runner) {
+static void request_kill(struct runner* runner) {
   journal_add(&runner->journal, SIGKILL, SENDER_TPD);
   runner->kill_requested = true;
 }
 
 // ---- events
 
-static void on_order(struct runner *runner, const struct signalfd_siginfo *info) {
+static void on_order(struct runner* runner, const struct signalfd_siginfo* info) {
   enum order order;
-  if (info->ssi_code != SI_QUEUE ||
-      !order_decode(runner->options->nonce, info->ssi_int, &order)) {
-    log_pump_say(&runner->log_pump, "ignored an order of pid %u that does not know the nonce",
-                 (unsigned)info->ssi_pid);
+  if (info->ssi_code != SI_QUEUE || !order_decode(runner->options->nonce, info->ssi_int, &order)) {
+    log_pump_say(&runner->log_pump, "ignored an order of pid %u that does not know the nonce", (unsigned)info->ssi_pid);
     return;
   }
   switch (order) {
@@ -251,7 +242,7 @@ static void on_order(struct runner *runner, const struct signalfd_siginfo *info)
   }
 }
 
-static void on_signal(struct runner *runner, const struct signalfd_siginfo *info) {
+static void on_signal(struct runner* runner, const struct signalfd_siginfo* info) {
   switch (info->ssi_signo) {
     case ORDER_SIGNAL:
       on_order(runner, info);
@@ -270,14 +261,14 @@ static void on_signal(struct runner *runner, const struct signalfd_siginfo *info
   }
 }
 
-static void take_signals(struct runner *runner) {
+static void take_signals(struct runner* runner) {
   struct signalfd_siginfo info;
   while (read(runner->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
     if (!runner->tree_gone) on_signal(runner, &info);
   }
 }
 
-static void take_job_report(struct runner *runner) {
+static void take_job_report(struct runner* runner) {
   struct job_report report;
   if (read(runner->job.report_fd, &report, sizeof report) != (ssize_t)sizeof report) {
     io_close(&runner->job.report_fd);
@@ -288,8 +279,7 @@ static void take_job_report(struct runner *runner) {
   }
   switch (report.step) {
     case JOB_STEP_CGROUP:
-      log_pump_say(&runner->log_pump, "the job can't join cgroup %s: %s", runner->cgroup,
-                   strerror(report.error));
+      log_pump_say(&runner->log_pump, "the job can't join cgroup %s: %s", runner->cgroup, strerror(report.error));
       runner->cgroup = NULL;
       runner->oom_kills_before = cgroup_oom_kills(NULL);
       return;
@@ -297,21 +287,20 @@ static void take_job_report(struct runner *runner) {
     case JOB_STEP_EXEC:
       runner->not_started = report;
       log_pump_say(&runner->log_pump, "the job was not started: %s: %s",
-                   report.step == JOB_STEP_WORKDIR ? runner->options->workdir
-                                                   : runner->options->argv[0],
+                   report.step == JOB_STEP_WORKDIR ? runner->options->workdir : runner->options->argv[0],
                    strerror(report.error));
       return;
   }
 }
 
-static void start_heartbeat(struct runner *runner) {
-  if (!heartbeat_start(&runner->heartbeat, &runner->shared->beat_count, runner->dir_fd,
-                       runner->options, &runner->identity)) {
+static void start_heartbeat(struct runner* runner) {
+  if (!heartbeat_start(&runner->heartbeat, &runner->shared->beat_count, runner->dir_fd, runner->options,
+                       &runner->identity)) {
     log_pump_say(&runner->log_pump, "no heartbeat: %s", strerror(errno));
   }
 }
 
-static void take_fence(struct runner *runner) {
+static void take_fence(struct runner* runner) {
   bool closed = heartbeat_saw_closed_fence(&runner->heartbeat);
   io_close(&runner->heartbeat.fence_fd);
   if (closed) {
@@ -320,7 +309,7 @@ static void take_fence(struct runner *runner) {
   }
 }
 
-static void reap_job_tree(struct runner *runner) {
+static void reap_job_tree(struct runner* runner) {
   int wait_status;
   pid_t pid;
   while ((pid = waitpid(-1, &wait_status, WNOHANG)) > 0) {
@@ -332,10 +321,9 @@ static void reap_job_tree(struct runner *runner) {
 }
 
 // Without its helper the job's output waits in the pipe.
-static bool ensure_log_pump(struct runner *runner) {
+static bool ensure_log_pump(struct runner* runner) {
   if (runner->log_pump.pid > 0 || runner->log_finished) return true;
-  if (!log_pump_restart(&runner->log_pump, &runner->shared->log, runner->dir_fd,
-                        runner->options)) {
+  if (!log_pump_restart(&runner->log_pump, &runner->shared->log, runner->dir_fd, runner->options)) {
     return false;
   }
   log_pump_say(&runner->log_pump, "replaced the log helper, which was killed");
@@ -343,7 +331,7 @@ static bool ensure_log_pump(struct runner *runner) {
   return true;
 }
 
-static void reap_helpers(struct runner *runner) {
+static void reap_helpers(struct runner* runner) {
   int wait_status;
   pid_t pid;
   while ((pid = helper_reap(&wait_status)) > 0) {
@@ -362,7 +350,7 @@ static void reap_helpers(struct runner *runner) {
 
 // One turn of the main loop; touches no storage. Signals are taken before children are reaped, so
 // that one sent before an end is in the journal when the end is seen.
-static void turn(struct runner *runner, int timeout_ms) {
+static void turn(struct runner* runner, int timeout_ms) {
   struct pollfd waits[] = {
       {.fd = runner->signal_fd, .events = POLLIN},
       {.fd = runner->job.report_fd, .events = POLLIN},
@@ -381,13 +369,13 @@ static void turn(struct runner *runner, int timeout_ms) {
 
 // ---- phases
 
-static void wait_for_first_process(struct runner *runner) {
+static void wait_for_first_process(struct runner* runner) {
   while ((!runner->job_ended || runner->job.report_fd >= 0) && !runner->kill_requested) {
     turn(runner, -1);
   }
 }
 
-static void end_tree(struct runner *runner) {
+static void end_tree(struct runner* runner) {
   int64_t kill_at_us = clock_boot_us() + runner->options->end_grace_ms * 1000;
   int kill_round_ms = KILL_ROUND_MIN_MS;
   if (!tree_is_empty(runner) && !runner->kill_requested) signal_tree(runner, SIGTERM);
@@ -404,7 +392,7 @@ static void end_tree(struct runner *runner) {
   runner->tree_gone = true;
 }
 
-static void finish_helpers(struct runner *runner) {
+static void finish_helpers(struct runner* runner) {
   heartbeat_stop(&runner->heartbeat);
   // A killed first process may leave its report behind unread.
   while (runner->job.report_fd >= 0) take_job_report(runner);
@@ -414,7 +402,7 @@ static void finish_helpers(struct runner *runner) {
   while (!runner->log_finished) turn(runner, -1);
 }
 
-static int job_exit_code(const struct runner *runner) {
+static int job_exit_code(const struct runner* runner) {
   if (!runner->job_started) {
     return runner->not_started.error == ENOENT ? EXIT_JOB_NOT_FOUND : EXIT_JOB_NOT_EXECUTABLE;
   }
@@ -423,57 +411,55 @@ static int job_exit_code(const struct runner *runner) {
   return code == 0 && runner->journal.signalled ? 128 + SIGTERM : code;
 }
 
-static int record_end_of_job(struct runner *runner) {
+static int record_end_of_job(struct runner* runner) {
   bool recorded = publish_end(runner);
   int error = errno;
   if (runner->cgroup_created) cgroup_remove(runner->options->cgroup);
   if (!recorded) {
-    return refuse(EXIT_STORAGE, "the end record of %s-%s can't be written in %s: %s",
-                  runner->options->pool, runner->options->rank, runner->options->dir,
-                  strerror(error));
+    return refuse(EXIT_STORAGE, "the end record of %s-%s can't be written in %s: %s", runner->options->pool,
+                  runner->options->rank, runner->options->dir, strerror(error));
   }
   return job_exit_code(runner);
 }
 
 // ---- start
 
-static bool open_signals(struct runner *runner) {
+static bool open_signals(struct runner* runner) {
   sigset_t all;
   sigfillset(&all);
   runner->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   return runner->signal_fd >= 0;
 }
 
-static void prepare_cgroup(struct runner *runner) {
-  const char *wanted = runner->options->cgroup;
-  if (wanted != NULL) {
-    if (cgroup_prepare(wanted, &runner->cgroup_created)) {
-      runner->cgroup = wanted;
-    } else {
-      log_pump_say(&runner->log_pump, "cgroup %s can't be used: %s", wanted, strerror(errno));
-    }
+static void prepare_cgroup(struct runner* runner) {
+  if (runner->cgroup != NULL && !cgroup_prepare(runner->cgroup, &runner->cgroup_created)) {
+    log_pump_say(&runner->log_pump, "cgroup %s can't be used: %s", runner->cgroup, strerror(errno));
+    runner->cgroup = NULL;
+  }
+  if (runner->cgroup == NULL && runner->options->cgroup != NULL) {
+    log_pump_say(&runner->log_pump, "the job runs without a cgroup");
   }
   runner->oom_kills_before = cgroup_oom_kills(runner->cgroup);
 }
 
-static bool prepare_process(struct runner *runner) {
-  runner->shared = mmap(NULL, sizeof *runner->shared, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+static bool prepare_process(struct runner* runner) {
+  runner->shared = mmap(NULL, sizeof *runner->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (runner->shared == MAP_FAILED) return false;
   // The binary may lie on the storage that can hang: keep it in memory where the limit allows.
   mlockall(MCL_CURRENT);
-  return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && identity_read(&runner->identity) &&
-         open_signals(runner);
+  return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && identity_read(&runner->identity) && open_signals(runner);
 }
 
-static int own_rank(struct runner *runner) {
-  const struct run_options *options = runner->options;
-  const char *reason = "";
+static int own_rank(struct runner* runner) {
+  const struct run_options* options = runner->options;
+  const char* reason = "";
   runner->dir_fd = open(options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (runner->dir_fd < 0) {
     return refuse(EXIT_STORAGE, "can't open %s: %s", options->dir, strerror(errno));
   }
-  switch (claim_rank(runner->dir_fd, options, &runner->identity, &reason)) {
+  // A group with foreign processes in it is none that could be killed as a whole.
+  if (options->cgroup != NULL && !cgroup_is_populated(options->cgroup)) runner->cgroup = options->cgroup;
+  switch (claim_rank(runner->dir_fd, options, runner->cgroup, &runner->identity, &reason)) {
     case CLAIM_WON:
       break;
     case CLAIM_NOT_OWNER:
@@ -492,17 +478,15 @@ static int own_rank(struct runner *runner) {
   return EXIT_STORAGE;
 }
 
-static bool start_helpers(struct runner *runner) {
+static bool start_helpers(struct runner* runner) {
   char temporary[96];
   name_temporary(runner, ".exit", temporary, sizeof temporary);
   return record_reserve(runner->dir_fd, temporary) &&
-         log_pump_start(&runner->log_pump, &runner->shared->log, runner->dir_fd,
-                        runner->options);
+         log_pump_start(&runner->log_pump, &runner->shared->log, runner->dir_fd, runner->options);
 }
 
-static void start_job(struct runner *runner) {
-  if (!job_spawn(&runner->job, runner->options, runner->cgroup, runner->log_pump.data_write_fd,
-                 runner->job_umask)) {
+static void start_job(struct runner* runner) {
+  if (!job_spawn(&runner->job, runner->options, runner->cgroup, runner->log_pump.data_write_fd, runner->job_umask)) {
     runner->not_started = (struct job_report){.step = JOB_STEP_EXEC, .error = errno};
     log_pump_say(&runner->log_pump, "no process for the job: %s", strerror(errno));
     runner->job_ended = true;
@@ -511,12 +495,9 @@ static void start_job(struct runner *runner) {
   io_close(&runner->log_pump.data_write_fd);
 }
 
-int runner_run(const struct run_options *options) {
-  struct runner runner = {.options = options,
-                          .dir_fd = -1,
-                          .signal_fd = -1,
-                          .job = {.report_fd = -1},
-                          .heartbeat = {.fence_fd = -1}};
+int runner_run(const struct run_options* options) {
+  struct runner runner = {
+      .options = options, .dir_fd = -1, .signal_fd = -1, .job = {.report_fd = -1}, .heartbeat = {.fence_fd = -1}};
   signals_block_all();
   runner.job_umask = umask(007);  // tpd's group reads the records
   if (!prepare_process(&runner)) {

@@ -5,4 +5,4 @@
 
 // Returns the runner's exit code. Expects stdio to be open and nothing else; the job gets the
 // process's environment, umask and limits.
-int runner_run(const struct run_options *options);
+int runner_run(const struct run_options* options);

@@ -10,11 +10,11 @@
 
 enum order { ORDER_WARN = 1, ORDER_TERM = 2, ORDER_KILL = 3 };
 
-bool order_parse(const char *word, enum order *order);
+bool order_parse(const char* word, enum order* order);
 
 // The value queued with ORDER_SIGNAL: it proves that the sender read this launch's nonce.
-int order_encode(const char *nonce, enum order order);
-bool order_decode(const char *nonce, int value, enum order *order);
+int order_encode(const char* nonce, enum order order);
+bool order_decode(const char* nonce, int value, enum order* order);
 
 enum sender { SENDER_TPD, SENDER_OTHER };
 
@@ -31,12 +31,12 @@ struct signal_journal {
   enum sender signalled_by;
 };
 
-void journal_add(struct signal_journal *journal, int signal_number, enum sender sender);
+void journal_add(struct signal_journal* journal, int signal_number, enum sender sender);
 
 // `NAME:who:boot_us`, separated by spaces.
-void journal_format(const struct signal_journal *journal, char *text, size_t capacity);
+void journal_format(const struct signal_journal* journal, char* text, size_t capacity);
 
-const char *sender_name(enum sender sender);
+const char* sender_name(enum sender sender);
 
 // Blocks every signal and resets every disposition to the default.
 void signals_block_all(void);

@@ -9,7 +9,7 @@
 #include "identity.h"
 #include "options.h"
 
-static int load_claim(struct target *target, const char *dir) {
+static int load_claim(struct target* target, const char* dir) {
   char name[64];
   target->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (target->dir_fd < 0) return errno == ENOENT ? EXIT_NO_RECORD : EXIT_STORAGE;
@@ -26,7 +26,7 @@ static int load_claim(struct target *target, const char *dir) {
   return EXIT_STORAGE;
 }
 
-int target_open(struct target *target, const char *dir, const char *pool, const char *rank) {
+int target_open(struct target* target, const char* dir, const char* pool, const char* rank) {
   struct identity self;
   if (!options_is_index(pool) || !options_is_index(rank)) return EXIT_USAGE;
   target->pool = pool;
@@ -35,8 +35,7 @@ int target_open(struct target *target, const char *dir, const char *pool, const 
   if (loaded != EXIT_DONE) return loaded;
   if (!identity_read(&self)) return EXIT_STORAGE;
   // Two containers of one host share the boot id, but not the meaning of a pid.
-  if (!record_is(&target->claim, "boot_id", self.boot_id) ||
-      !record_is(&target->claim, "host", self.host)) {
+  if (!record_is(&target->claim, "boot_id", self.boot_id) || !record_is(&target->claim, "host", self.host)) {
     return EXIT_OTHER_HOST;
   }
   long long pid = record_get_number(&target->claim, "runner_pid");

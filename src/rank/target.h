@@ -9,8 +9,8 @@
 
 struct target {
   int dir_fd;
-  const char *pool;
-  const char *rank;
+  const char* pool;
+  const char* rank;
   struct record_view claim;
   pid_t runner_pid;
   uint64_t runner_start_ticks;
@@ -18,4 +18,4 @@ struct target {
 
 // Reads the claim and proves that it is of this host and boot. Returns EXIT_DONE or the exit code to
 // end with.
-int target_open(struct target *target, const char *dir, const char *pool, const char *rank);
+int target_open(struct target* target, const char* dir, const char* pool, const char* rank);

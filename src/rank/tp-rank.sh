@@ -213,7 +213,7 @@ heartbeat() {
 # ---- signals
 
 note_signal() { # NAME SENDER
-  if [ $signal_count -lt 16 ]; then
+  if [ "$signal_count" -lt 16 ]; then
     signals="$signals${signals:+ }$1:$2:$(boot_us)"
     signal_count=$((signal_count + 1))
   fi
@@ -415,6 +415,8 @@ run() {
   name=$pool-$rank token=$key/$pool-$rank/$nonce
   cd "$dir" 2>/dev/null || refuse $EXIT_STORAGE "can't open $dir"
   probe_sync
+  # A group with foreign processes in it is none that could be killed as a whole.
+  if grep -qs '^populated 1' "$cgroup/cgroup.events"; then cgroup=; fi
   claim_attempt
   claim_process
   check_fence

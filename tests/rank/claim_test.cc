@@ -36,8 +36,7 @@ TEST_P(ClaimTest, OneOfTwoLaunchesRunsOnEveryRank) {
     for (int rank = 0; rank < kRanks; ++rank) {
       for (const char* nonce : {"a", "b"}) {
         const Arguments job = Shell(std::string("echo ") + nonce + " >>ran");
-        runners.push_back(
-            attempt.Start(GetParam(), job, {.rank = rank, .nonce = nonce, .extra = {}}));
+        runners.push_back(attempt.Start(GetParam(), job, {.rank = rank, .nonce = nonce, .extra = {}}));
       }
     }
     int ran = 0, refused = 0;
@@ -92,11 +91,10 @@ TEST_P(ClaimTest, MissingOrBrokenFenceConcludesNothing) {
 }
 
 TEST_P(ClaimTest, FenceClosedDuringTheRunEndsTheTree) {
-  Child runner = attempt_.Start(
-      GetParam(),
-      Shell("trap '' TERM; (trap '' TERM; exec setsid sleep 60) & echo $! >child;"
-            " touch ready; while :; do sleep 0.1; done"),
-      {.extra = {"--heartbeat-ms", "20"}});
+  Child runner = attempt_.Start(GetParam(),
+                                Shell("trap '' TERM; (trap '' TERM; exec setsid sleep 60) & echo $! >child;"
+                                      " touch ready; while :; do sleep 0.1; done"),
+                                {.extra = {"--heartbeat-ms", "20"}});
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   WriteFile(attempt_.dir() / "fence", "closed\n");
   EXPECT_EQ(runner.Wait(), 137);
@@ -125,16 +123,15 @@ TEST_P(ClaimTest, HostileAttemptClaimConcludesNothing) {
 
 TEST_P(ClaimTest, AnotherNonceIsNotTakenForOurs) {
   for (const char* nonce : {"nonce-2", "nonce-", "nonce-11", "", "NONCE-1", " nonce-1"}) {
-    WriteFile(attempt_.dir() / "attempt.claim",
-              Record1(KeyLine(attempt_) + "nonce=" + nonce + "\nowner=launch\n"));
+    WriteFile(attempt_.dir() / "attempt.claim", Record1(KeyLine(attempt_) + "nonce=" + nonce + "\nowner=launch\n"));
     EXPECT_EQ(attempt_.Start(GetParam(), Shell("touch ran")).Wait(), kNotOwner) << nonce;
   }
   EXPECT_FALSE(attempt_.HasMark("ran"));
 }
 
 TEST_P(ClaimTest, HostileRankClaimConcludesNothing) {
-  for (const std::string& content : {std::string(), std::string("tp-record 1\nrandom=x\n"),
-                                     Record1("key=other\nrandom=x\n")}) {
+  for (const std::string& content :
+       {std::string(), std::string("tp-record 1\nrandom=x\n"), Record1("key=other\nrandom=x\n")}) {
     WriteFile(attempt_.File(".claim"), content);
     EXPECT_EQ(attempt_.Start(GetParam(), Shell("touch ran")).Wait(), kStorage) << content;
   }
@@ -168,8 +165,7 @@ TEST(ClaimBinaryTest, ClaimThatIsNoCleanFileConcludesNothing) {
 }
 
 TEST_P(ClaimTest, ClaimOfAnotherRankOfThisLaunchIsOurs) {
-  WriteFile(attempt_.dir() / "attempt.claim",
-            Record1(KeyLine(attempt_) + "nonce=nonce-1\nowner=launch\nnews=1\n"));
+  WriteFile(attempt_.dir() / "attempt.claim", Record1(KeyLine(attempt_) + "nonce=nonce-1\nowner=launch\nnews=1\n"));
   EXPECT_EQ(attempt_.Start(GetParam(), Shell("touch ran")).Wait(), 0);
 }
 

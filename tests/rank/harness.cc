@@ -35,9 +35,7 @@ int OpenStdin(const std::string& content) {
   return fd;
 }
 
-int Decode(int wait_status) {
-  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1000 + WTERMSIG(wait_status);
-}
+int Decode(int wait_status) { return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 1000 + WTERMSIG(wait_status); }
 
 fs::path LonelyStub() {
   static const fs::path kCopy = [] {
@@ -126,8 +124,7 @@ Child::Child(const Arguments& arguments, const Options& options) {
   close(stdin_fd);
 }
 
-Child::Child(Child&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), result_(other.result_) {}
+Child::Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)), result_(other.result_) {}
 
 Child::~Child() {
   if (pid_ <= 0 || result_.has_value()) return;
@@ -189,9 +186,9 @@ Record Attempt::Exit(int rank) const {
 }
 
 Arguments Attempt::RunWords(const Arguments& job, const RunOptions& options) const {
-  Arguments words = {"--dir",  dir_.string(),  "--key",  key_,
-                     "--nonce", options.nonce, "--pool", "0",
-                     "--rank", std::to_string(options.rank), "--workdir", work().string()};
+  Arguments words = {"--dir",       dir_.string(),  "--key", key_,     "--nonce",
+                     options.nonce, "--pool",       "0",     "--rank", std::to_string(options.rank),
+                     "--workdir",   work().string()};
   words.insert(words.end(), options.extra.begin(), options.extra.end());
   words.push_back("--");
   words.insert(words.end(), job.begin(), job.end());

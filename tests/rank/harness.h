@@ -21,12 +21,11 @@ enum class RunnerKind { kBinary, kDash, kBusybox };
 std::string Name(RunnerKind kind);
 
 // Exit codes of the contract.
-inline constexpr int kTreeNotGone = 1, kProcessGone = 3, kNoRecord = 4, kOtherHost = 5,
-                     kRunnerAlive = 6, kUsage = 64, kStorage = 75, kNotOwner = 76;
+inline constexpr int kTreeNotGone = 1, kProcessGone = 3, kNoRecord = 4, kOtherHost = 5, kRunnerAlive = 6, kUsage = 64,
+                     kStorage = 75, kNotOwner = 76;
 
 // Polls until the condition holds; false after a deadline that only a broken program meets.
-bool Eventually(const std::function<bool()>& condition,
-                std::chrono::seconds deadline = std::chrono::seconds(60));
+bool Eventually(const std::function<bool()>& condition, std::chrono::seconds deadline = std::chrono::seconds(60));
 
 std::string ReadFile(const std::filesystem::path& path);
 void WriteFile(const std::filesystem::path& path, std::string_view content);
@@ -92,8 +91,7 @@ class Attempt {
   // The words after the program's name.
   Arguments RunWords(const Arguments& job, const RunOptions& options) const;
 
-  Child Start(RunnerKind kind, const Arguments& job, const RunOptions& options,
-              const Child::Options& child = {}) const;
+  Child Start(RunnerKind kind, const Arguments& job, const RunOptions& options, const Child::Options& child = {}) const;
   Child Start(RunnerKind kind, const Arguments& job) const { return Start(kind, job, RunOptions{}); }
 
   // A subcommand that takes DIR POOL RANK, followed by more words.
@@ -120,14 +118,12 @@ class RankTest : public testing::TestWithParam<RunnerKind> {
   Attempt attempt_;
 };
 
-#define TP_RANK_FOR_EVERY_KIND(suite)                                                        \
-  INSTANTIATE_TEST_SUITE_P(                                                                  \
-      Kinds, suite,                                                                          \
-      testing::Values(::tp::rank_test::RunnerKind::kBinary,                                  \
-                      ::tp::rank_test::RunnerKind::kDash,                                    \
-                      ::tp::rank_test::RunnerKind::kBusybox),                                \
-      [](const testing::TestParamInfo<::tp::rank_test::RunnerKind>& info_of_test) {          \
-        return ::tp::rank_test::Name(info_of_test.param);                                    \
-      })
+#define TP_RANK_FOR_EVERY_KIND(suite)                                                                                \
+  INSTANTIATE_TEST_SUITE_P(Kinds, suite,                                                                             \
+                           testing::Values(::tp::rank_test::RunnerKind::kBinary, ::tp::rank_test::RunnerKind::kDash, \
+                                           ::tp::rank_test::RunnerKind::kBusybox),                                   \
+                           [](const testing::TestParamInfo<::tp::rank_test::RunnerKind>& info_of_test) {             \
+                             return ::tp::rank_test::Name(info_of_test.param);                                       \
+                           })
 
 }  // namespace tp::rank_test

@@ -21,8 +21,7 @@ class LaunchTest : public testing::Test {
     return text;
   }
   static std::string WithHeader(int ranks, const std::string& payload) {
-    return "tp-plan 1 " + std::to_string(ranks) + " " + std::to_string(payload.size()) + "\n" +
-           payload;
+    return "tp-plan 1 " + std::to_string(ranks) + " " + std::to_string(payload.size()) + "\n" + payload;
   }
   std::string Payload(int ranks, const std::string& script) const {
     std::string payload;
@@ -33,9 +32,7 @@ class LaunchTest : public testing::Test {
     return payload;
   }
   static int Launch(const std::string& plan) {
-    return Child({TP_RANK_BINARY, "launch"},
-                 {.before_exec = {}, .stdin_content = plan, .environment = {}})
-        .Wait();
+    return Child({TP_RANK_BINARY, "launch"}, {.before_exec = {}, .stdin_content = plan, .environment = {}}).Wait();
   }
   bool NothingStarted() const { return !fs::exists(attempt_.dir() / "attempt.claim"); }
   bool HasEnded(int rank) const { return ReadRecord(attempt_.File(".exit", rank)).has_value(); }
@@ -49,10 +46,9 @@ TEST_F(LaunchTest, StartsEveryRankDetached) {
   for (int rank = 0; rank < kRanks; ++rank) {
     ASSERT_TRUE(Eventually([&] { return HasEnded(rank); })) << rank;
     EXPECT_EQ(attempt_.Exit(rank).at("code"), "0");
-    EXPECT_EQ(ReadFile(attempt_.File(".log", rank)),
-              "EMPTY=\nPATH=/usr/bin:/bin\nPWD=" + attempt_.work().string() +
-                  "\nSECRET=s3cret\nTP_RANK_TOKEN=" + attempt_.key() + "/0-" +
-                  std::to_string(rank) + "/nonce-1\n/dev/null\n");
+    EXPECT_EQ(ReadFile(attempt_.File(".log", rank)), "EMPTY=\nPATH=/usr/bin:/bin\nPWD=" + attempt_.work().string() +
+                                                         "\nSECRET=s3cret\nTP_RANK_TOKEN=" + attempt_.key() + "/0-" +
+                                                         std::to_string(rank) + "/nonce-1\n/dev/null\n");
   }
 }
 
@@ -86,8 +82,7 @@ TEST_F(LaunchTest, EveryTruncationStartsNothing) {
 
 TEST_F(LaunchTest, PlanThatIsNotWhatItSaysStartsNothing) {
   const std::string good = Payload(2, "true");
-  const std::string bad_rank =
-      good + RankStrings({}, {"--dir", attempt_.dir().string(), "--", "true"});
+  const std::string bad_rank = good + RankStrings({}, {"--dir", attempt_.dir().string(), "--", "true"});
   for (const std::string& plan :
        {WithHeader(1, good), WithHeader(3, good), WithHeader(0, ""), WithHeader(2, good) + "x",
         WithHeader(2, good + "x"), WithHeader(3, bad_rank), WithHeader(3, good + std::string("R\0", 2)),

@@ -71,8 +71,7 @@ TEST_P(LogTest, TenMegabytesInOneLineThenProgressBars) {
 TEST_P(LogTest, NothingIsLostBelowTheCap) {
   const std::string expected = Numbers(1, 20'000, '\n');
   ASSERT_LT(expected.size(), 128U * 1024);
-  EXPECT_EQ(attempt_.Start(GetParam(), {"seq", "20000"},
-                           {.extra = {"--log-max-bytes", "131072"}}).Wait(), 0);
+  EXPECT_EQ(attempt_.Start(GetParam(), {"seq", "20000"}, {.extra = {"--log-max-bytes", "131072"}}).Wait(), 0);
   const KeptLog kept = ReadKeptLog(attempt_);
   EXPECT_GE(kept.segment_count, 1U);
   EXPECT_EQ(kept.first_offset, 0U);
@@ -83,8 +82,8 @@ TEST_P(LogTest, NothingIsLostBelowTheCap) {
 TEST_P(LogTest, OldestSegmentsGoAboveTheCap) {
   constexpr uint64_t kCap = 131072;
   const std::string expected = Numbers(1, 200'000, '\n');
-  EXPECT_EQ(attempt_.Start(GetParam(), {"seq", "200000"},
-                           {.extra = {"--log-max-bytes", std::to_string(kCap)}}).Wait(), 0);
+  EXPECT_EQ(attempt_.Start(GetParam(), {"seq", "200000"}, {.extra = {"--log-max-bytes", std::to_string(kCap)}}).Wait(),
+            0);
   const KeptLog kept = ReadKeptLog(attempt_);
   EXPECT_LE(kept.bytes.size(), kCap);
   EXPECT_GE(kept.bytes.size(), kCap / 2);
@@ -94,18 +93,18 @@ TEST_P(LogTest, OldestSegmentsGoAboveTheCap) {
 }
 
 TEST_P(LogTest, JobMayCloseItsOutput) {
-  EXPECT_EQ(attempt_.Start(GetParam(), Shell("echo before; exec >&- 2>&-; sleep 0.1; touch done"))
-                .Wait(), 0);
+  EXPECT_EQ(attempt_.Start(GetParam(), Shell("echo before; exec >&- 2>&-; sleep 0.1; touch done")).Wait(), 0);
   EXPECT_TRUE(attempt_.HasMark("done"));
   EXPECT_EQ(ReadFile(attempt_.File(".log")), "before\n");
 }
 
 TEST_P(LogTest, OutputOfLeftoversIsKept) {
-  EXPECT_EQ(attempt_.Start(GetParam(),
-                           Shell("(trap 'echo last words; exit' TERM; touch ready;"
-                                 " while :; do sleep 0.01; done 2>/dev/null) &"
-                                 " while [ ! -e ready ]; do sleep 0.01; done; echo main"))
-                .Wait(), 0);
+  EXPECT_EQ(attempt_
+                .Start(GetParam(), Shell("(trap 'echo last words; exit' TERM; touch ready;"
+                                         " while :; do sleep 0.01; done 2>/dev/null) &"
+                                         " while [ ! -e ready ]; do sleep 0.01; done; echo main"))
+                .Wait(),
+            0);
   EXPECT_EQ(ReadFile(attempt_.File(".log")), "main\nlast words\n");
 }
 
@@ -115,8 +114,8 @@ TEST_P(LogTest, StdoutAndStderrKeepTheirOrder) {
 }
 
 TEST_P(LogTest, ProcessOutsideTheTreeThatHoldsTheOutputHoldsNothingUp) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("echo early; touch ready; while [ ! -e go ]; do sleep 0.01; done; echo late"));
+  Child runner =
+      attempt_.Start(GetParam(), Shell("echo early; touch ready; while [ ! -e go ]; do sleep 0.01; done; echo late"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   const std::string output = "/proc/" + attempt_.Started().at("pid") + "/fd/1";
   const int held = open(output.c_str(), O_WRONLY | O_CLOEXEC);
@@ -144,9 +143,8 @@ pid_t FindLogHelper(pid_t runner, const fs::path& log) {
 
 TEST(LogBinaryTest, KilledLogHelperIsReplaced) {
   Attempt attempt;
-  Child runner = attempt.Start(
-      RunnerKind::kBinary,
-      Shell("echo early; touch ready; while [ ! -e go ]; do sleep 0.01; done; echo late"));
+  Child runner = attempt.Start(RunnerKind::kBinary,
+                               Shell("echo early; touch ready; while [ ! -e go ]; do sleep 0.01; done; echo late"));
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   ASSERT_TRUE(Eventually([&] { return ReadFile(attempt.File(".log")) == "early\n"; }));
   const pid_t helper = FindLogHelper(runner.pid(), attempt.File(".log"));

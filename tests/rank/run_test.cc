@@ -138,8 +138,7 @@ TEST_P(RunTest, ThirtyRanksAtOnce) {
 }
 
 TEST_P(RunTest, HeartbeatRises) {
-  Child runner = attempt_.Start(GetParam(), {"sleep", "60"},
-                                {.extra = {"--heartbeat-ms", "20"}});
+  Child runner = attempt_.Start(GetParam(), {"sleep", "60"}, {.extra = {"--heartbeat-ms", "20"}});
   const auto count = [&] {
     const std::optional<Record> record = ReadRecord(attempt_.File(".heartbeat"));
     return record.has_value() ? std::stoll(record->at("count")) : 0;
@@ -154,9 +153,8 @@ TEST_P(RunTest, WrongUsageIsRefused) {
   program.push_back("run");
   const Arguments good = attempt_.RunWords({"true"}, {});
   const std::vector<std::pair<std::string, std::string>> replacements = {
-      {"--dir", "relative"},  {"--workdir", "relative"}, {"--key", "a/b"},
-      {"--key", ""},          {"--nonce", "two\nlines"}, {"--pool", "-1"},
-      {"--rank", "../../x"},  {"--rank", ""},
+      {"--dir", "relative"},     {"--workdir", "relative"}, {"--key", "a/b"},      {"--key", ""},
+      {"--nonce", "two\nlines"}, {"--pool", "-1"},          {"--rank", "../../x"}, {"--rank", ""},
   };
   for (const auto& [option, value] : replacements) {
     Arguments arguments = program;
@@ -173,7 +171,6 @@ TEST_P(RunTest, WrongUsageIsRefused) {
 
 // Only the binary can put right what it inherited.
 TEST(RunBinaryTest, JobInheritsNoDescriptorAndNoSignalState) {
-  Attempt attempt;
   const auto spoil = [] {
     fcntl(STDERR_FILENO, F_DUPFD, 17);
     signal(SIGCHLD, SIG_IGN);
@@ -182,21 +179,22 @@ TEST(RunBinaryTest, JobInheritsNoDescriptorAndNoSignalState) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
   };
-  Child runner = attempt.Start(
-      RunnerKind::kBinary,
-      Shell("grep -E 'Sig(Blk|Ign)' /proc/$$/status; exec ls /proc/self/fd"), {},
-      {.before_exec = spoil, .stdin_content = {}, .environment = {}});
-  EXPECT_EQ(runner.Wait(), 0);
-  EXPECT_EQ(ReadFile(attempt.File(".log")),
-            "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n0\n1\n2\n3\n")
-      << "3 is the listed directory";
+  const auto output_of = [&](const Arguments& job) {
+    Attempt attempt;
+    Child runner =
+        attempt.Start(RunnerKind::kBinary, job, {}, {.before_exec = spoil, .stdin_content = {}, .environment = {}});
+    EXPECT_EQ(runner.Wait(), 0);
+    return ReadFile(attempt.File(".log"));
+  };
+  EXPECT_EQ(output_of({"grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"}),
+            "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+  EXPECT_EQ(output_of({"ls", "/proc/self/fd"}), "0\n1\n2\n3\n") << "3 is the listed directory";
 }
 
 TEST(RunBinaryTest, JobKeepsTheCallersUmask) {
   Attempt attempt;
   Child runner = attempt.Start(RunnerKind::kBinary, Shell("umask"), {},
-                               {.before_exec = [] { umask(0037); }, .stdin_content = {},
-                                .environment = {}});
+                               {.before_exec = [] { umask(0037); }, .stdin_content = {}, .environment = {}});
   EXPECT_EQ(runner.Wait(), 0);
   EXPECT_EQ(ReadFile(attempt.File(".log")), "0037\n");
 }
@@ -216,9 +214,13 @@ TEST(StubTest, PrefersTheBinaryNextToIt) {
   Attempt attempt;
   const std::filesystem::path stub = attempt.dir() / "tp-rank.sh";
   std::filesystem::copy_file(TP_RANK_STUB, stub);
-  Arguments arguments = {"sh", "-c",
+  Arguments arguments = {"sh",
+                         "-c",
                          "ln -s '" TP_RANK_BINARY "' \"$1/tp-rank-$(uname -m)\"; shift; exec sh \"$@\"",
-                         "sh", attempt.dir().string(), stub.string(), "run"};
+                         "sh",
+                         attempt.dir().string(),
+                         stub.string(),
+                         "run"};
   for (const std::string& word : attempt.RunWords({"true"}, {})) arguments.push_back(word);
   EXPECT_EQ(RunProgram(arguments), 0);
   EXPECT_EQ(attempt.Exit().at("runner"), "tp-rank");

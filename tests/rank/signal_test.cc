@@ -14,8 +14,7 @@ class SignalTest : public RankTest {
  protected:
   // A job that catches the named signal, leaves a mark and exits with 0.
   static Arguments CatchingJob(const std::string& signal_name) {
-    return Shell("trap 'touch caught; exit 0' " + signal_name +
-                 "; touch ready; while :; do sleep 0.02; done");
+    return Shell("trap 'touch caught; exit 0' " + signal_name + "; touch ready; while :; do sleep 0.02; done");
   }
 };
 TP_RANK_FOR_EVERY_KIND(SignalTest);
@@ -45,9 +44,8 @@ TEST_P(SignalTest, TermOfTpdIsRecordedAsTpds) {
 }
 
 TEST_P(SignalTest, FirstSignalNamesTheSender) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("trap 'touch first' TERM; touch ready;"
-                        "while [ ! -e go ]; do sleep 0.02; done; exit 5"));
+  Child runner = attempt_.Start(GetParam(), Shell("trap 'touch first' TERM; touch ready;"
+                                                  "while [ ! -e go ]; do sleep 0.02; done; exit 5"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   EXPECT_EQ(attempt_.Order(GetParam(), "term"), 0);
   ASSERT_TRUE(attempt_.WaitForMark("first"));
@@ -58,12 +56,11 @@ TEST_P(SignalTest, FirstSignalNamesTheSender) {
 }
 
 TEST_P(SignalTest, WarningReachesOnlyProcessesThatCatchIt) {
-  Child runner = attempt_.Start(
-      GetParam(),
-      Shell("sleep 60 & echo $! >bystander;"
-            "(trap 'touch inner' USR1; touch inner_ready; while :; do sleep 0.02; done) &"
-            "trap 'touch caught' USR1; touch ready;"
-            "while [ ! -e go ]; do sleep 0.02; done; kill %1 %2 2>/dev/null; exit 0"));
+  Child runner =
+      attempt_.Start(GetParam(), Shell("sleep 60 & echo $! >bystander;"
+                                       "(trap 'touch inner' USR1; touch inner_ready; while :; do sleep 0.02; done) &"
+                                       "trap 'touch caught' USR1; touch ready;"
+                                       "while [ ! -e go ]; do sleep 0.02; done; kill %1 %2 2>/dev/null; exit 0"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   ASSERT_TRUE(attempt_.WaitForMark("inner_ready"));
   EXPECT_EQ(attempt_.Order(GetParam(), "warn"), 0);
@@ -79,8 +76,8 @@ TEST_P(SignalTest, WarningReachesOnlyProcessesThatCatchIt) {
 }
 
 TEST_P(SignalTest, WarningDoesNotKillAJobThatDoesNotCatchIt) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done; touch finished"));
+  Child runner =
+      attempt_.Start(GetParam(), Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done; touch finished"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   EXPECT_EQ(attempt_.Order(GetParam(), "warn"), 0);
   runner.Signal(SIGUSR1);
@@ -101,9 +98,8 @@ TEST_P(SignalTest, Usr1FromOutsideIsForwardedButOnlyRecorded) {
 }
 
 TEST_P(SignalTest, KillOfTpdEndsATreeThatIgnoresTerm) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("trap '' TERM; (trap '' TERM; exec setsid sleep 60) & echo $! >child;"
-                        "touch ready; while :; do sleep 0.05; done"));
+  Child runner = attempt_.Start(GetParam(), Shell("trap '' TERM; (trap '' TERM; exec setsid sleep 60) & echo $! >child;"
+                                                  "touch ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   EXPECT_EQ(attempt_.Order(GetParam(), "kill"), 0);
   EXPECT_EQ(runner.Wait(), 137);
@@ -112,8 +108,7 @@ TEST_P(SignalTest, KillOfTpdEndsATreeThatIgnoresTerm) {
 }
 
 TEST_P(SignalTest, OtherSignalsDoNotEndTheRunner) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done"));
+  Child runner = attempt_.Start(GetParam(), Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   for (int number : {SIGHUP, SIGUSR2, SIGQUIT}) runner.Signal(number);
   WriteFile(attempt_.work() / "go", "");
@@ -151,9 +146,8 @@ TEST_P(SignalTest, ReusedPidIsNotSignalled) {
 
 TEST(SignalBinaryTest, InterruptIsForwardedButOnlyRecorded) {
   Attempt attempt;
-  Child runner = attempt.Start(
-      RunnerKind::kBinary,
-      Shell("trap 'touch caught; exit 0' INT; touch ready; while :; do sleep 0.02; done"));
+  Child runner = attempt.Start(RunnerKind::kBinary,
+                               Shell("trap 'touch caught; exit 0' INT; touch ready; while :; do sleep 0.02; done"));
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   runner.Signal(SIGINT);
   EXPECT_EQ(runner.Wait(), 0);
@@ -164,15 +158,13 @@ TEST(SignalBinaryTest, InterruptIsForwardedButOnlyRecorded) {
 TEST(SignalBinaryTest, OrderWithoutTheNonceIsIgnored) {
   constexpr int kOrderSignal = 35;
   Attempt attempt;
-  Child runner = attempt.Start(
-      RunnerKind::kBinary, Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done"));
+  Child runner = attempt.Start(RunnerKind::kBinary, Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done"));
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   for (int value : {0, 1, 2, 3, -1}) {
     ASSERT_EQ(sigqueue(runner.pid(), kOrderSignal, sigval{.sival_int = value}), 0);
   }
   runner.Signal(kOrderSignal);
-  EXPECT_TRUE(Eventually(
-      [&] { return ReadFile(attempt.File(".system.log")).find("nonce") != std::string::npos; }));
+  EXPECT_TRUE(Eventually([&] { return ReadFile(attempt.File(".system.log")).find("nonce") != std::string::npos; }));
   WriteFile(attempt.work() / "go", "");
   EXPECT_EQ(runner.Wait(), 0);
   EXPECT_EQ(attempt.Exit().at("signals"), "");
@@ -180,9 +172,8 @@ TEST(SignalBinaryTest, OrderWithoutTheNonceIsIgnored) {
 
 TEST(SignalBinaryTest, JournalKeepsTheFirstSixteen) {
   Attempt attempt;
-  Child runner = attempt.Start(
-      RunnerKind::kBinary,
-      Shell("trap '' TERM; touch ready; while [ ! -e go ]; do sleep 0.02; done"));
+  Child runner =
+      attempt.Start(RunnerKind::kBinary, Shell("trap '' TERM; touch ready; while [ ! -e go ]; do sleep 0.02; done"));
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   for (int i = 0; i < 40; ++i) ASSERT_EQ(attempt.Order(RunnerKind::kBinary, "term"), 0);
   WriteFile(attempt.work() / "go", "");

@@ -28,16 +28,14 @@ TEST_P(StorageTest, MissingDirectory) {
 TEST_P(StorageTest, ClaimThatCannotBeWritten) {
   Child runner = attempt_.Start(
       GetParam(), Shell("touch ran"), {},
-      {.before_exec = [] { setrlimit(RLIMIT_FSIZE, &kNoFileGrows); }, .stdin_content = {},
-       .environment = {}});
+      {.before_exec = [] { setrlimit(RLIMIT_FSIZE, &kNoFileGrows); }, .stdin_content = {}, .environment = {}});
   EXPECT_EQ(runner.Wait(), kStorage);
   EXPECT_FALSE(attempt_.HasMark("ran"));
   EXPECT_FALSE(fs::exists(attempt_.dir() / "attempt.claim"));
 }
 
 TEST_P(StorageTest, EndRecordThatCannotBeWritten) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done"));
+  Child runner = attempt_.Start(GetParam(), Shell("touch ready; while [ ! -e go ]; do sleep 0.02; done"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   attempt_.Started();
   ASSERT_EQ(prlimit(runner.pid(), RLIMIT_FSIZE, &kNoFileGrows, nullptr), 0);
@@ -47,8 +45,7 @@ TEST_P(StorageTest, EndRecordThatCannotBeWritten) {
 }
 
 TEST_P(StorageTest, DirectoryRemovedUnderTheJob) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("touch ready; while [ -e ready ]; do sleep 0.02; done"));
+  Child runner = attempt_.Start(GetParam(), Shell("touch ready; while [ -e ready ]; do sleep 0.02; done"));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   attempt_.Started();
   fs::remove_all(attempt_.dir());
@@ -91,9 +88,9 @@ TEST_F(FullDiskTest, FullFromTheStartStartsNothing) {
 }
 
 TEST_F(FullDiskTest, EndRecordHasItsPlaceAndLostOutputIsCounted) {
-  Child runner = attempt_.Start(
-      RunnerKind::kBinary, Shell("head -c 1500000 /dev/zero; cat /dev/zero >filler; echo end"),
-      {.extra = {"--log-stall-ms", "0"}});
+  Child runner =
+      attempt_.Start(RunnerKind::kBinary, Shell("head -c 1500000 /dev/zero; cat /dev/zero >filler; echo end"),
+                     {.extra = {"--log-stall-ms", "0"}});
   EXPECT_EQ(runner.Wait(), 0);
   const Record exit = attempt_.Exit();
   EXPECT_EQ(exit.at("code"), "0");
@@ -101,9 +98,9 @@ TEST_F(FullDiskTest, EndRecordHasItsPlaceAndLostOutputIsCounted) {
 }
 
 TEST_F(FullDiskTest, OutputWaitsForSpace) {
-  Child runner = attempt_.Start(
-      RunnerKind::kBinary,
-      Shell("cat /dev/zero >filler 2>/dev/null; touch full; head -c 300000 /dev/zero; touch written"));
+  Child runner =
+      attempt_.Start(RunnerKind::kBinary,
+                     Shell("cat /dev/zero >filler 2>/dev/null; touch full; head -c 300000 /dev/zero; touch written"));
   ASSERT_TRUE(attempt_.WaitForMark("full"));
   fs::remove(attempt_.work() / "filler");
   EXPECT_EQ(runner.Wait(), 0);

@@ -14,9 +14,7 @@ namespace fs = std::filesystem;
 
 class TreeTest : public RankTest {
  protected:
-  pid_t PidIn(const std::string& name) const {
-    return std::stoi(ReadFile(attempt_.work() / name));
-  }
+  pid_t PidIn(const std::string& name) const { return std::stoi(ReadFile(attempt_.work() / name)); }
 };
 TP_RANK_FOR_EVERY_KIND(TreeTest);
 
@@ -39,9 +37,8 @@ TEST_P(TreeTest, DaemonsAreEndedBeforeTheEndRecord) {
 }
 
 TEST_P(TreeTest, DaemonThatIgnoresTermIsKilled) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell(Daemonize("trap \"\" TERM; while :; do sleep 0.05; done") + "exit 4"),
-      {.extra = {"--end-grace-ms", "200"}});
+  Child runner = attempt_.Start(GetParam(), Shell(Daemonize("trap \"\" TERM; while :; do sleep 0.05; done") + "exit 4"),
+                                {.extra = {"--end-grace-ms", "200"}});
   EXPECT_EQ(runner.Wait(), 4);
   EXPECT_FALSE(IsRunning(PidIn("daemon")));
   const Record exit = attempt_.Exit();
@@ -50,17 +47,15 @@ TEST_P(TreeTest, DaemonThatIgnoresTermIsKilled) {
 }
 
 TEST_P(TreeTest, LeftoversMayFinishOnTerm) {
-  Child runner = attempt_.Start(
-      GetParam(),
-      Shell("(trap 'touch saved; exit' TERM; touch ready; while :; do sleep 0.02; done) &"
-            " while [ ! -e ready ]; do sleep 0.01; done"));
+  Child runner =
+      attempt_.Start(GetParam(), Shell("(trap 'touch saved; exit' TERM; touch ready; while :; do sleep 0.02; done) &"
+                                       " while [ ! -e ready ]; do sleep 0.01; done"));
   EXPECT_EQ(runner.Wait(), 0);
   EXPECT_TRUE(attempt_.HasMark("saved"));
 }
 
 TEST_P(TreeTest, KilledRunnerLeavesNoRecordAndReapEndsTheRest) {
-  Child runner = attempt_.Start(GetParam(),
-                                Shell(Daemonize("exec sleep 60") + "touch ready; exec sleep 60"),
+  Child runner = attempt_.Start(GetParam(), Shell(Daemonize("exec sleep 60") + "touch ready; exec sleep 60"),
                                 {.extra = {"--heartbeat-ms", "60000"}});
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   const pid_t job = std::stoi(attempt_.Started().at("pid"));
@@ -81,10 +76,10 @@ TEST_P(TreeTest, KilledRunnerLeavesNoRecordAndReapEndsTheRest) {
 }
 
 TEST_P(TreeTest, ReapFindsTheSessionWithoutItsEnvironment) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("env -i sh -c 'echo $$ >bare; exec sleep 60' &"
-                        " while [ ! -s bare ]; do sleep 0.01; done; touch ready; exec sleep 60"),
-      {.extra = {"--heartbeat-ms", "60000"}});
+  Child runner = attempt_.Start(GetParam(),
+                                Shell("env -i sh -c 'echo $$ >bare; exec sleep 60' &"
+                                      " while [ ! -s bare ]; do sleep 0.01; done; touch ready; exec sleep 60"),
+                                {.extra = {"--heartbeat-ms", "60000"}});
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   attempt_.Started();
   runner.Signal(SIGKILL);
@@ -95,10 +90,8 @@ TEST_P(TreeTest, ReapFindsTheSessionWithoutItsEnvironment) {
 }
 
 TEST_P(TreeTest, ReapLeavesOtherRanksAlone) {
-  Child first = attempt_.Start(GetParam(), Shell("touch ready0; exec sleep 60"),
-                               {.rank = 0, .extra = {}});
-  Child second = attempt_.Start(GetParam(), Shell("touch ready1; exec sleep 60"),
-                                {.rank = 1, .extra = {}});
+  Child first = attempt_.Start(GetParam(), Shell("touch ready0; exec sleep 60"), {.rank = 0, .extra = {}});
+  Child second = attempt_.Start(GetParam(), Shell("touch ready1; exec sleep 60"), {.rank = 1, .extra = {}});
   ASSERT_TRUE(attempt_.WaitForMark("ready0"));
   ASSERT_TRUE(attempt_.WaitForMark("ready1"));
   const pid_t other_job = std::stoi(attempt_.Started(1).at("pid"));
@@ -141,8 +134,8 @@ TEST(TreeBinaryTest, KilledRunnerTakesTheFirstProcessWithIt) {
 
 TEST(TreeStubTest, TreeEndsWithinAHeartbeatOfItsRunner) {
   Attempt attempt;
-  Child runner = attempt.Start(RunnerKind::kDash, Shell("touch ready; exec sleep 60"),
-                               {.extra = {"--heartbeat-ms", "50"}});
+  Child runner =
+      attempt.Start(RunnerKind::kDash, Shell("touch ready; exec sleep 60"), {.extra = {"--heartbeat-ms", "50"}});
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   const pid_t job = std::stoi(attempt.Started().at("pid"));
   runner.Signal(SIGKILL);
@@ -153,12 +146,12 @@ TEST(TreeStubTest, TreeEndsWithinAHeartbeatOfItsRunner) {
 // Processes that come and go while the tree is being ended.
 TEST(TreeBinaryTest, RestlessTreeIsEnded) {
   Attempt attempt;
-  Child runner = attempt.Start(
-      RunnerKind::kBinary,
-      Shell("breed() { trap '' TERM; while :; do sleep 0.001 & (sleep 0.002 &) ; wait; done; };"
-            "breed & breed & setsid sh -c 'trap \"\" TERM; while :; do sleep 0.001; done' &"
-            "sleep 0.1; exit 9"),
-      {.extra = {"--end-grace-ms", "50"}});
+  Child runner =
+      attempt.Start(RunnerKind::kBinary,
+                    Shell("breed() { trap '' TERM; while :; do sleep 0.001 & (sleep 0.002 &) ; wait; done; };"
+                          "breed & breed & setsid sh -c 'trap \"\" TERM; while :; do sleep 0.001; done' &"
+                          "sleep 0.1; exit 9"),
+                    {.extra = {"--end-grace-ms", "50"}});
   EXPECT_EQ(runner.Wait(), 9);
   EXPECT_EQ(RunProgram(attempt.Command(RunnerKind::kBinary, {"reap", "--check"})), 0);
 }
@@ -191,8 +184,7 @@ class CgroupTest : public RankTest {
 TP_RANK_FOR_EVERY_KIND(CgroupTest);
 
 TEST_P(CgroupTest, JobRunsAndEndsInIt) {
-  Child runner = attempt_.Start(GetParam(), Shell("grep ^0:: /proc/self/cgroup; setsid sleep 60 &"),
-                                WithCgroup());
+  Child runner = attempt_.Start(GetParam(), Shell("grep ^0:: /proc/self/cgroup; setsid sleep 60 &"), WithCgroup());
   EXPECT_EQ(runner.Wait(), 0);
   EXPECT_NE(ReadFile(attempt_.File(".log")).find("/job\n"), std::string::npos);
   EXPECT_EQ(attempt_.Exit().at("cgroup"), cgroup().string());
@@ -200,10 +192,10 @@ TEST_P(CgroupTest, JobRunsAndEndsInIt) {
 }
 
 TEST_P(CgroupTest, ReapFindsWhatHasNeitherEnvironmentNorSession) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("env -i setsid sh -c 'echo $$ >bare; exec sleep 60' &"
-                        " while [ ! -s bare ]; do sleep 0.01; done; touch ready; exec sleep 60"),
-      WithCgroup());
+  Child runner = attempt_.Start(GetParam(),
+                                Shell("env -i setsid sh -c 'echo $$ >bare; exec sleep 60' &"
+                                      " while [ ! -s bare ]; do sleep 0.01; done; touch ready; exec sleep 60"),
+                                WithCgroup());
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   attempt_.Started();
   const pid_t bare = std::stoi(ReadFile(attempt_.work() / "bare"));
@@ -214,12 +206,29 @@ TEST_P(CgroupTest, ReapFindsWhatHasNeitherEnvironmentNorSession) {
   EXPECT_FALSE(IsRunning(bare));
 }
 
+TEST_P(CgroupTest, GroupOfOthersIsLeftAlone) {
+  fs::create_directory(cgroup());
+  const std::string join = "echo 0 >" + cgroup().string() + "/cgroup.procs; exec sleep 60";
+  Child bystander(Shell(join));
+  ASSERT_TRUE(Eventually([&] { return !ReadFile(cgroup() / "cgroup.procs").empty(); }));
+  Child runner = attempt_.Start(GetParam(), Shell("touch ready; exec sleep 60"), WithCgroup());
+  ASSERT_TRUE(attempt_.WaitForMark("ready"));
+  EXPECT_EQ(attempt_.Started().at("cgroup"), "");
+  runner.Signal(SIGKILL);
+  runner.Wait();
+  EXPECT_EQ(RunProgram(attempt_.Command(GetParam(), {"reap"})), 0);
+  EXPECT_FALSE(bystander.HasEnded());
+  bystander.Signal(SIGKILL);
+  bystander.Wait();
+  EXPECT_TRUE(Eventually([&] { return rmdir(cgroup().c_str()) == 0; }));
+}
+
 TEST_P(CgroupTest, KillOrderReachesTheWholeGroup) {
-  Child runner = attempt_.Start(
-      GetParam(), Shell("trap '' TERM; env -i setsid sh -c 'echo $$ >bare; exec sleep 60' &"
-                        " while [ ! -s bare ]; do sleep 0.01; done; touch ready;"
-                        " while :; do sleep 0.05; done"),
-      WithCgroup());
+  Child runner = attempt_.Start(GetParam(),
+                                Shell("trap '' TERM; env -i setsid sh -c 'echo $$ >bare; exec sleep 60' &"
+                                      " while [ ! -s bare ]; do sleep 0.01; done; touch ready;"
+                                      " while :; do sleep 0.05; done"),
+                                WithCgroup());
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   EXPECT_EQ(attempt_.Order(GetParam(), "kill"), 0);
   EXPECT_EQ(runner.Wait(), 137);

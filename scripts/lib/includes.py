@@ -73,7 +73,7 @@ FOLDERS = [
     _folder("src/store", LIBS, "base core public sqlite openssl json posix"),
     _folder("src/loop", LIBS, "base core store_interface public tp/backend.h posix"),
     _folder("src/launch", LIBS, "base core public tp/backend.h libarchive json posix"),
-    _folder("src/backends/driver", LIBS, "base core launch public tp/backend.h posix"),
+    _folder("src/backends/driver", LIBS, "base core launch loop public tp/backend.h posix"),
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),
     _folder("src/sim", LIBS, "base core store loop launch backends/fake public tp/backend.h"),

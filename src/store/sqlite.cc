@@ -89,8 +89,11 @@ absl::Status Database::Configure(Access access) {
 }
 
 absl::Status Database::Failure(std::string_view doing) const {
+  // SQLite does not keep the errno of a failed COMMIT, but nothing after the failed call changes it.
+  const int last_errno = errno;
   const int extended_code = sqlite3_extended_errcode(handle_.get());
-  const int system_errno = sqlite3_system_errno(handle_.get());
+  const int kept_errno = sqlite3_system_errno(handle_.get());
+  const int system_errno = kept_errno != 0 ? kept_errno : last_errno;
   const absl::StatusCode code = CodeOf(extended_code, system_errno);
   const std::string cause =
       (extended_code & 0xff) == SQLITE_IOERR ? ", " + std::generic_category().message(system_errno) : std::string();
@@ -100,6 +103,7 @@ absl::Status Database::Failure(std::string_view doing) const {
 
 absl::Status Database::Execute(const std::string& sql) {
   ++cost_.statements;
+  errno = 0;
   if (sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return absl::OkStatus();
   return Failure("change");
 }
@@ -168,6 +172,7 @@ void Query::BindNull() {
 
 absl::StatusOr<bool> Query::Next() {
   TP_RETURN_IF_ERROR(status_);
+  errno = 0;
   switch (sqlite3_step(statement_)) {
     case SQLITE_ROW:
       return true;

@@ -50,8 +50,6 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string
   return store;
 }
 
-SqliteStore::~SqliteStore() { database_.Execute("PRAGMA optimize").IgnoreError(); }
-
 absl::Status SqliteStore::ReadMetaRow() {
   static const std::string sql = fmt::format("SELECT {} FROM meta", kMetaColumns);
   Query query(database_, sql);

@@ -1,7 +1,8 @@
 // tpd's state in one SQLite file, the writing side.
 //
 // A commit is durable when it returns: write-ahead log, synchronous FULL. The log is folded back into the
-// file by the store itself after a commit, and never waits for a reader to do so.
+// file by the store itself after a commit, and never waits for a reader to do so. The file is never
+// ANALYZEd: which index serves a query follows from the schema, not from what a table once held.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,6 @@ class SqliteStore : public Store {
 
   SqliteStore(const SqliteStore&) = delete;
   SqliteStore& operator=(const SqliteStore&) = delete;
-  ~SqliteStore() override;
 
   absl::Status Commit(const Txn& txn) override;
   absl::StatusOr<Loaded> Load() override;

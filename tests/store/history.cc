@@ -1,0 +1,128 @@
+#include "history.h"
+
+#include <gtest/gtest.h>
+
+#include "author.h"
+
+namespace tp::store {
+namespace {
+
+using core::JobState;
+
+HostStamp Stamp(int64_t us) { return {"node-1", "boot-1", us, 1'767'225'600'000'000 + us}; }
+
+core::Attempt LiveAttempt() {
+  core::Attempt attempt;
+  attempt.number = 2;
+  attempt.key = "tp-lab-e1-2-s0-a2";
+  attempt.nonce = "0123456789abcdef";
+  attempt.created_at = At(20);
+  core::PoolShape shape;
+  shape.roles = {"worker", "learner"};
+  shape.series = "h200";
+  shape.profile = "h200-big";
+  shape.nodes = 1;
+  shape.gpus_per_node = 2;
+  shape.env = {{"NCCL_DEBUG", "WARN"}};
+  attempt.shape.pools = {shape};
+  attempt.shape.executor = "gpu_distributed";
+  attempt.shape.backend = "local";
+  attempt.placement.emplace_back();
+  attempt.placement[0].series = "h200";
+  attempt.placement[0].gpus_per_node = 2;
+  attempt.placement[0].master_port = 29500;
+  attempt.placement[0].ranks = {{"node-1", "127.0.0.1", {0, 1}}};
+  attempt.handover = core::Handover::kAccepted;
+  attempt.claim = Claim::kThisLaunch;
+  attempt.ranks.emplace_back();
+  attempt.ranks[0].tree = Tree::kAlive;
+  attempt.ranks[0].started = StartRecord{"0123456789abcdef", Stamp(21'000'000), 0};
+  attempt.ranks[0].heartbeat = Heartbeat{3, Stamp(25'000'000)};
+  attempt.granted_at = At(20);
+  attempt.meter = core::Meter{Stamp(21'000'000), std::nullopt, false, ""};
+  attempt.ending = core::Ending{core::EndCause::kStop, std::nullopt, core::SignalSent::kTerm,
+                                core::FenceState::kNotAsked, At(60)};
+  attempt.sight.last_seen = At(30);
+  return attempt;
+}
+
+core::Step LiveStep() {
+  core::Step step = Author::QueuedStep({2, 0}, At(2));
+  step.spec.name = "train";
+  step.spec.argv = {"sh", "-c", "echo \xff"};
+  step.spec.explicit_env = {{"SEED", "1"}};
+  step.spec.time_limit = absl::Hours(2);
+  step.state = JobState::kRunning;
+  step.entered_at = At(21);
+  step.stop_requested = true;
+  step.attempts = 2;
+  step.retry_count = 1;
+  step.user_retries_used = 1;
+  step.ran = absl::Seconds(9);
+  step.ever_ran = true;
+  step.attempt = LiveAttempt();
+  core::PastAttempt past;
+  past.number = 1;
+  past.created_at = At(2);
+  past.ended_at = At(12);
+  past.outcome = JobState::kQueued;
+  past.failure = core::Failure{core::FailureKind::kUserExit, "rank 0 ended with exit 1"};
+  past.exit = "exit 1";
+  past.nodes = {"node-1"};
+  past.cards = 2;
+  past.metered_ms = 9000;
+  step.past = {past};
+  return step;
+}
+
+void Commit(Store& store, const Txn& txn) {
+  const absl::Status status = store.Commit(txn);
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+
+void WriteHistory(Store& store) {
+  Author author;
+  core::Run first = author.NewRun("ana", 2, At(1));
+  first.labels = {{"team", "vision"}};
+  author.Put(first);
+  author.Keep({"5d41402a", "ana", 1234, 5, At(1)});
+  author.Grant({"t1", "2cf24dba", "ana", Role::kAdmin, At(0)});
+  author.Answer({"ana", "request-1", "SubmitRun", "9f86d081", 1, "submitted train-1"});
+  author.Note({At(1), "ana", "SubmitRun", 1, "train-1"});
+  Commit(store, author.Take());
+
+  core::Step failed = Author::QueuedStep({1, 0}, At(1));
+  failed.failure = core::Failure{core::FailureKind::kNodeLost, "node-1 is gone"};
+  failed.exit = "lost";
+  author.Enter(failed, JobState::kFailed, At(11));
+  core::Step stopped = Author::QueuedStep({1, 1}, At(1));
+  stopped.failure = core::Failure{core::FailureKind::kDependency, "step 0 failed"};
+  author.Enter(stopped, JobState::kStopped, At(11));
+  author.Bill(1, "ana", At(1), At(11), 8);
+  Commit(store, author.Take());
+
+  author.NewRun("ben", 1, At(2));
+  author.Put(LiveStep());
+  author.AddEvent({2, 0}, JobState::kPending, JobState::kRunning, At(21));
+  author.Owe({{2, 0}, 2}, OutboxKind::kSignal);
+  core::LedgerRow flagged = author.Bill(2, "ben", At(3), At(12), 2);
+  flagged.delta = true;
+  flagged.start_unix_ms = flagged.end_unix_ms;
+  flagged.end_unix_ms -= 500;
+  author.Bill(flagged);
+  Commit(store, author.Take());
+}
+
+Everything ReadEverything(Reader& reader) {
+  return {*reader.ReadMeta(),
+          reader.ListRuns({}, std::nullopt, 100)->runs,
+          *reader.EventsAfter(0, 100),
+          *reader.Ledger({}, 0, 100),
+          *reader.FindRequest("ana", "request-1"),
+          *reader.FindSnapshot("5d41402a"),
+          *reader.FindToken("t1")};
+}
+
+}  // namespace tp::store

@@ -1,0 +1,19 @@
+// A small history that touches every table, as it is stored in fixtures/ for every released format. What
+// it writes may never change, or older fixtures no longer hold it.
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "store/store.h"
+
+namespace tp::store {
+
+void WriteHistory(Store& store);
+
+using Everything = std::tuple<Meta, std::vector<core::RunWithSteps>, std::vector<EventRow>,
+                              std::vector<core::LedgerRow>, std::optional<RequestRow>, std::optional<SnapshotRow>,
+                              std::optional<TokenRow>>;
+Everything ReadEverything(Reader& reader);
+
+}  // namespace tp::store

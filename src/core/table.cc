@@ -229,7 +229,7 @@ void BeginAttempt(Change& c) {
   attempt.placement = admitted.placement;
   attempt.ranks = EmptyRanks(admitted.placement);
   step.attempt = std::move(attempt);
-  c.effects.push_back(LaunchAttempt{});
+  c.effects.emplace_back(LaunchAttempt{});
 }
 
 void Accept(Change& c) { c.step.attempt->handover = Handover::kAccepted; }
@@ -245,7 +245,7 @@ void AskFence(Change& c, EndCause cause, std::optional<Failure> failure) {
   ending.failure = std::move(failure);
   ending.fence = FenceState::kAsked;
   c.step.attempt->ending = std::move(ending);
-  c.effects.push_back(FenceAttempt{});
+  c.effects.emplace_back(FenceAttempt{});
 }
 
 Failure RejectedFailure(const LaunchRejected& rejected) {
@@ -287,7 +287,7 @@ void Send(Change& c, StopLevel level, SignalSent sent, absl::Duration until_next
   auto& ending = *c.step.attempt->ending;
   ending.sent = sent;
   ending.escalate_at = c.now + until_next;
-  c.effects.push_back(SignalAttempt{level});
+  c.effects.emplace_back(SignalAttempt{level});
 }
 void SendTerm(Change& c) { Send(c, StopLevel::kTerm, SignalSent::kTerm, c.policy.stop_grace); }
 void SendKill(Change& c) { Send(c, StopLevel::kKill, SignalSent::kKill, c.policy.kill_repeat); }
@@ -340,7 +340,7 @@ void FenceIsWon(Change& c) {
   ending.fence = FenceState::kWon;
   ending.escalate_at.reset();
   c.step.attempt->claim = Claim::kFenced;
-  c.effects.push_back(RemoveAttempt{});
+  c.effects.emplace_back(RemoveAttempt{});
 }
 
 void MarkOwned(Change& c) {
@@ -378,7 +378,7 @@ void FenceLater(Change& c) {
 
 void FenceAgain(Change& c) {
   c.step.attempt->ending->escalate_at.reset();
-  c.effects.push_back(FenceAttempt{});
+  c.effects.emplace_back(FenceAttempt{});
 }
 
 void BeginEnd(Change& c) {
@@ -449,14 +449,14 @@ void SettleMeterNow(Change& c) {
   Attempt& attempt = *c.step.attempt;
   if (!attempt.meter) return;
   if (!attempt.meter->closed_unix_us) CloseMeter(*attempt.meter, attempt.ranks, attempt.sight.last_seen);
-  c.effects.push_back(SettleMeter{*attempt.meter});
+  c.effects.emplace_back(SettleMeter{*attempt.meter});
 }
 
 // The commit that releases the attempt's cards.
 void LeaveFor(Change& c, JobState outcome, const std::optional<Failure>& failure) {
   SettleMeterNow(c);
   RecordPast(c, outcome, failure);
-  if (c.step.attempt->ending->fence != FenceState::kWon) c.effects.push_back(RemoveAttempt{});
+  if (c.step.attempt->ending->fence != FenceState::kWon) c.effects.emplace_back(RemoveAttempt{});
   c.step.attempt.reset();
 }
 

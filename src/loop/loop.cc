@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/overloaded.h"
+#include "base/status.h"
 
 namespace tp::loop {
 
@@ -113,6 +114,19 @@ void Loop::TakeTimers() {
     outbox_retries_.erase(outbox_retries_.begin());
     if (auto row = outbox_.find(id); row != outbox_.end()) SendLater(row->second, nullptr);
   }
+}
+
+std::vector<std::function<void()>> Loop::Abandon() {
+  std::vector<std::function<void()>> answers;
+  for (Input& input : std::exchange(messages_, {})) {
+    if (auto* command = std::get_if<CommandMessage>(&input)) {
+      answers.push_back([reply = std::move(command->reply)] { reply(Unavailable("tpd is stopping: try again")); });
+    }
+    if (auto* query = std::get_if<QueryMessage>(&input)) {
+      answers.push_back([reply = std::move(query->reply)] { reply({}); });
+    }
+  }
+  return answers;
 }
 
 std::optional<absl::Time> Loop::NextTimer() const {

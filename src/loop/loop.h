@@ -86,6 +86,9 @@ class Loop {
   void Committed();
 
   bool HasMessages() const { return !messages_.empty(); }
+  // Gives up what still waits; what it returns answers that with UNAVAILABLE. For the end of the process,
+  // after the last Committed().
+  std::vector<std::function<void()>> Abandon();
   // When Turn has something to do although no message came.
   std::optional<absl::Time> NextTimer() const;
 

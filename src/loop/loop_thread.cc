@@ -34,26 +34,53 @@ void LoopThread::Stop() {
   wake_writer_.notify_all();
   if (loop_thread_.joinable()) loop_thread_.join();
   if (writer_thread_.joinable()) writer_thread_.join();
+  AbandonRest();
 }
 
-template <typename... Args>
-void LoopThread::Enqueue(Args... args) {
+void LoopThread::Enqueue(std::function<void()> post) {
   {
     std::lock_guard lock(mutex_);
-    if (stop_) return;
-    inbox_.push_back([this, tuple = std::make_tuple(std::move(args)...)]() mutable {
-      std::apply([this](auto&&... parts) { loop_.Post(std::move(parts)...); }, std::move(tuple));
-    });
+    inbox_.push_back(std::move(post));
     if (!busy_since_) busy_since_ = absl::Now();
+    if (!ended_) {
+      wake_loop_.notify_one();
+      return;
+    }
   }
-  wake_loop_.notify_one();
+  AbandonRest();
 }
 
-void LoopThread::Post(Command command, Reply reply) { Enqueue(std::move(command), std::move(reply)); }
-void LoopThread::Post(Query query, QueryReply reply) { Enqueue(std::move(query), std::move(reply)); }
-void LoopThread::Post(EffectAnswered answered) { Enqueue(std::move(answered)); }
-void LoopThread::Post(AttemptObserved observed) { Enqueue(std::move(observed)); }
-void LoopThread::Post(std::shared_ptr<const core::Registry> registry) { Enqueue(std::move(registry)); }
+// The threads are gone: what waits is answered by whoever comes by.
+void LoopThread::AbandonRest() {
+  std::vector<std::function<void()>> answers;
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    for (auto& post : std::exchange(inbox_, {})) post();
+    answers = loop_.Abandon();
+  }
+  for (auto& answer : answers) answer();
+}
+
+void LoopThread::Post(Command command, Reply reply) {
+  Enqueue([this, command = std::move(command), reply = std::move(reply)]() mutable {
+    loop_.Post(std::move(command), std::move(reply));
+  });
+}
+void LoopThread::Post(Query query, QueryReply reply) {
+  Enqueue([this, query = std::move(query), reply = std::move(reply)]() mutable {
+    loop_.Post(std::move(query), std::move(reply));
+  });
+}
+void LoopThread::Post(EffectAnswered answered) {
+  Enqueue([this, answered = std::move(answered)]() mutable { loop_.Post(std::move(answered)); });
+}
+void LoopThread::Post(AttemptObserved observed) {
+  Enqueue([this, observed = std::move(observed)]() mutable { loop_.Post(std::move(observed)); });
+}
+void LoopThread::Post(std::shared_ptr<const core::Registry> registry) {
+  Enqueue([this, registry = std::move(registry)]() mutable { loop_.Post(std::move(registry)); });
+}
 
 absl::Duration LoopThread::Stalled() const {
   std::lock_guard lock(mutex_);

@@ -39,7 +39,8 @@ class LoopThread {
   ~LoopThread();
 
   void Start();
-  // What was committed leaves, what waits is dropped unanswered. Idempotent.
+  // What was committed leaves, what waits is answered UNAVAILABLE. Idempotent. Posts that come later are
+  // answered at once, on the caller's thread.
   void Stop();
 
   void Post(Command command, Reply reply);
@@ -54,8 +55,8 @@ class LoopThread {
   int64_t Commits() const { return commits_.load(); }
 
  private:
-  template <typename... Args>
-  void Enqueue(Args... args);
+  void Enqueue(std::function<void()> post);
+  void AbandonRest();
   void RunLoop();
   void RunWriter();
   bool Wait(std::unique_lock<std::mutex>& lock);
@@ -75,6 +76,7 @@ class LoopThread {
   bool writing_ = false;                          // guarded by mutex_
   int64_t done_ = 0;                              // guarded by mutex_: commits whose effects have not left yet
   bool stop_ = false;                             // guarded by mutex_
+  bool ended_ = false;                            // guarded by mutex_: both threads are joined
   std::optional<absl::Time> busy_since_;          // guarded by mutex_
   std::atomic<int64_t> longest_turn_us_{0};
   std::atomic<int64_t> commits_{0};

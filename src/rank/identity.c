@@ -15,10 +15,10 @@
 // The host becomes part of file names and of record lines.
 static void copy_host(char* host, size_t capacity) {
   struct utsname names;
-  if (uname(&names) != 0 || names.nodename[0] == '\0') strcpy(names.nodename, "unknown");
+  const char* name = uname(&names) == 0 && names.nodename[0] != '\0' ? names.nodename : "unknown";
   size_t length = 0;
-  for (; names.nodename[length] != '\0' && length + 1 < capacity; ++length) {
-    unsigned char c = (unsigned char)names.nodename[length];
+  for (; name[length] != '\0' && length + 1 < capacity; ++length) {
+    unsigned char c = (unsigned char)name[length];
     host[length] = isalnum(c) || c == '-' || c == '.' ? (char)c : '_';
   }
   host[length] = '\0';
@@ -33,7 +33,7 @@ static bool read_boot_id(char* boot_id, size_t capacity) {
     errno = EINVAL;
     return false;
   }
-  strcpy(boot_id, text);
+  memcpy(boot_id, text, strlen(text) + 1);
   return true;
 }
 

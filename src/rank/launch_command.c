@@ -37,25 +37,32 @@ static int start_ranks(struct plan* plan) {
   return written == (ssize_t)plan->rank_count ? EXIT_DONE : EXIT_STORAGE;
 }
 
-int launch_command(char** arguments) {
-  struct plan plan;
-  if (arguments[0] != NULL) return EXIT_USAGE;
-  const char* problem = plan_read(STDIN_FILENO, &plan);
-  if (problem != NULL) {
-    fprintf(stderr, "tp-rank: nothing was launched: %s\n", problem);
-    return EXIT_USAGE;
-  }
+static int start_detached(struct plan* plan) {
   pid_t launcher = fork();
   if (launcher < 0) return EXIT_STORAGE;
   if (launcher == 0) {
     setsid();
     umask(022);  // the jobs' umask does not depend on tpd's
     if (!io_null_stdio() || chdir("/") != 0) _exit(EXIT_STORAGE);
-    _exit(start_ranks(&plan));
+    _exit(start_ranks(plan));
   }
   int wait_status;
   while (waitpid(launcher, &wait_status, 0) < 0) {
     if (errno != EINTR) return EXIT_STORAGE;
   }
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : EXIT_STORAGE;
+}
+
+int launch_command(char** arguments) {
+  struct plan plan;
+  if (arguments[0] != NULL) return EXIT_USAGE;
+  const char* problem = plan_read(STDIN_FILENO, &plan);
+  int exit_code = EXIT_USAGE;
+  if (problem == NULL) {
+    exit_code = start_detached(&plan);
+  } else {
+    fprintf(stderr, "tp-rank: nothing was launched: %s\n", problem);
+  }
+  plan_free(&plan);
+  return exit_code;
 }

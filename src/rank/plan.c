@@ -102,6 +102,7 @@ static const char* take_rank(struct cursor* cursor, struct plan_rank* rank) {
 
 const char* plan_read(int fd, struct plan* plan) {
   size_t size;
+  *plan = (struct plan){0};
   const char* problem = read_all(fd, &plan->bytes, &size);
   if (problem != NULL) return problem;
   size_t offset = check_header(plan->bytes, size, &plan->rank_count);
@@ -110,7 +111,7 @@ const char* plan_read(int fd, struct plan* plan) {
     return "the count of ranks is out of range";
   }
   size_t strings = count_strings(plan->bytes + offset, size - offset);
-  plan->strings = calloc(strings + 2 * plan->rank_count, sizeof *plan->strings);
+  plan->strings = (char**)calloc(strings + 2 * plan->rank_count, sizeof *plan->strings);
   plan->ranks = calloc(plan->rank_count, sizeof *plan->ranks);
   if (plan->strings == NULL || plan->ranks == NULL) return "out of memory";
   struct cursor cursor = {.next = plan->bytes + offset, .end = plan->bytes + size, .slot = plan->strings};
@@ -119,4 +120,10 @@ const char* plan_read(int fd, struct plan* plan) {
     if (problem != NULL) return problem;
   }
   return cursor.next == cursor.end ? NULL : "the plan holds more than its ranks";
+}
+
+void plan_free(struct plan* plan) {
+  free(plan->bytes);
+  free((void*)plan->strings);
+  free(plan->ranks);
 }

@@ -20,5 +20,6 @@ struct plan {
 };
 
 // Reads a plan to the end of the stream and checks it whole. NULL, or what is wrong with it. The
-// memory is the process's to keep.
+// plan is to be freed in both cases.
 const char* plan_read(int fd, struct plan* plan);
+void plan_free(struct plan* plan);

@@ -31,7 +31,6 @@ void LoopThread::Stop() {
     stop_ = true;
   }
   wake_loop_.notify_all();
-  wake_writer_.notify_all();
   if (loop_thread_.joinable()) loop_thread_.join();
   if (writer_thread_.joinable()) writer_thread_.join();
   AbandonRest();
@@ -124,6 +123,8 @@ void LoopThread::RunLoop() {
     if (may_turn) TurnOnce();
     lock.lock();
   }
+  loop_ended_ = true;
+  wake_writer_.notify_one();
 }
 
 void LoopThread::TurnOnce() {
@@ -145,7 +146,7 @@ void LoopThread::HandOver(store::Txn txn) {
 void LoopThread::RunWriter() {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_writer_.wait(lock, [this] { return next_ || stop_; });
+    wake_writer_.wait(lock, [this] { return next_ || loop_ended_; });
     if (!next_) return;
     const store::Txn txn = *std::exchange(next_, std::nullopt);
     writing_ = true;

@@ -76,6 +76,7 @@ class LoopThread {
   bool writing_ = false;                          // guarded by mutex_
   int64_t done_ = 0;                              // guarded by mutex_: commits whose effects have not left yet
   bool stop_ = false;                             // guarded by mutex_
+  bool loop_ended_ = false;                       // guarded by mutex_: no transaction will follow
   bool ended_ = false;                            // guarded by mutex_: both threads are joined
   std::optional<absl::Time> busy_since_;          // guarded by mutex_
   std::atomic<int64_t> longest_turn_us_{0};

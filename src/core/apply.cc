@@ -54,8 +54,7 @@ Taken Take(const Table& table, size_t index, Change& c) {
 absl::StatusOr<Transition> Apply(const Table& table, const Step& step, const Event& event, absl::Time now,
                                  const Policy& policy) {
   Change c{step, event, now, policy, {}, {}};
-  // Answers and sights of an attempt that is over are late: nothing is left to fold them into.
-  if (!step.attempt && !IsRequest(KindOf(event)) && HasAttempt(step.state)) {
+  if (!step.attempt && HasAttempt(step.state)) {
     return Internal("step {} of run {} is {} without an attempt", step.ref.step, step.ref.run, Name(step.state));
   }
   Fold(c);
@@ -95,6 +94,7 @@ std::string BrokenInvariant(const Step& step) {
     return "a failure belongs to an ended step";
   }
   if (step.state == JobState::kPaused && !step.pause.any()) return "PAUSED has a holder";
+  if (step.state == JobState::kQueued && step.pause.any()) return "what is paused does not wait to run";
   if (IsTerminal(step.state) && step.pause.any()) return "what is over is not paused";
   if (step.state == JobState::kQueued && step.stop_requested) return "a stop never leads to QUEUED";
   if (step.attempt) {

@@ -42,10 +42,16 @@ bool FailedByItself(const RankObservation& rank) {
 
 bool LostWithoutRecord(const RankObservation& rank) { return rank.tree == Tree::kGone && !rank.ended; }
 
-Failure RankFailure(const RankObservation& rank) {
+// A process of the rank was killed for memory: the rank's first process itself, or a child whose end it
+// reports with an exit code of its own, as torchrun does.
+bool OutOfMemory(const EndRecord& end, EngineEnd engine_end) {
+  return end.oom_kills > 0 || (end.exit == ExitKind::kKilled && engine_end == EngineEnd::kOutOfMemory);
+}
+
+Failure RankFailure(const RankObservation& rank, EngineEnd engine_end) {
   const EndRecord& end = *rank.ended;
   const std::string how = DescribeRankExit(end);
-  if (end.exit == ExitKind::kKilled && end.oom_kills > 0) {
+  if (OutOfMemory(end, engine_end)) {
     return {FailureKind::kUserOom,
             fmt::format("{}: {}, out of memory: use less memory a rank or ask for more cards", RankName(rank), how)};
   }
@@ -93,8 +99,31 @@ std::optional<Failure> EngineFailure(EngineEnd end, const std::string& reason) {
   return std::nullopt;
 }
 
+// Whether a TERM that tpd did not send comes from what the engine says it did.
+bool ExplainsTerm(EngineEnd end) {
+  switch (end) {
+    case EngineEnd::kEvicted:
+    case EngineEnd::kPreempted:
+    case EngineEnd::kNodeLost:
+    case EngineEnd::kTimeLimit:
+      return true;
+    case EngineEnd::kNone:
+    case EngineEnd::kExitedZero:
+    case EngineEnd::kFailed:
+    case EngineEnd::kOutOfMemory:
+    case EngineEnd::kImage:
+      return false;
+  }
+  return false;
+}
+
+// Without records an exit 0 counts only while tpd has not signalled the attempt for another cause.
+bool SignalledByTpd(const Attempt& attempt) {
+  return attempt.ending && attempt.ending->sent != SignalSent::kNone && attempt.ending->cause != EndCause::kFinished;
+}
+
 bool EngineSaysClean(const Attempt& attempt) {
-  return attempt.engine_end == EngineEnd::kExitedZero && attempt.owned() &&
+  return attempt.engine_end == EngineEnd::kExitedZero && attempt.owned() && !SignalledByTpd(attempt) &&
          std::none_of(attempt.ranks.begin(), attempt.ranks.end(), [](const RankObservation& rank) {
            return rank.ended && (rank.ended->signalled() || !rank.ended->clean());
          });
@@ -131,15 +160,16 @@ bool AnyLeft(const Attempt& attempt) {
 
 std::optional<Cause> ObservedCause(const Attempt& attempt) {
   for (const RankObservation& rank : attempt.ranks) {
-    if (FailedByItself(rank)) return Cause{EndCause::kRankFailed, RankFailure(rank)};
+    if (FailedByItself(rank)) return Cause{EndCause::kRankFailed, RankFailure(rank, attempt.engine_end)};
   }
+  auto engine_failure = EngineFailure(attempt.engine_end, attempt.sight.engine_reason);
   for (const RankObservation& rank : attempt.ranks) {
-    if (rank.ended && rank.ended->signalled()) return Cause{EndCause::kEvicted, EvictionFailure(rank)};
+    if (!rank.ended || !rank.ended->signalled()) continue;
+    if (ExplainsTerm(attempt.engine_end)) return Cause{EndCause::kEngine, std::move(engine_failure)};
+    return Cause{EndCause::kEvicted, EvictionFailure(rank)};
   }
   if (AllClean(attempt)) return Cause{EndCause::kFinished, std::nullopt};
-  if (auto failure = EngineFailure(attempt.engine_end, attempt.sight.engine_reason)) {
-    return Cause{EndCause::kEngine, std::move(failure)};
-  }
+  if (engine_failure) return Cause{EndCause::kEngine, std::move(engine_failure)};
   const bool over = attempt.owned() && attempt.freed;
   for (const RankObservation& rank : attempt.ranks) {
     if (LostWithoutRecord(rank) || (over && !rank.ended)) return Cause{EndCause::kRankLost, LostFailure(rank)};

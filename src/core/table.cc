@@ -47,15 +47,16 @@ bool FenceWas(const Change& c) {
 bool Ending(const Change& c) { return c.step.attempt->ending.has_value(); }
 bool Owned(const Change& c) { return c.step.attempt->owned(); }
 
-// Ends that people or limits asked for go on with signals when a rank turns out to own the attempt;
-// the others lapse.
-bool GoesOnWithSignals(EndCause cause) {
-  switch (cause) {
-    case EndCause::kStop:
-    case EndCause::kPause:
+// A withdrawal goes on with signals when a rank turns out to own the attempt, if its cause or an intent
+// still wants the end; the others lapse, and so does a pause that was lifted before its signal.
+bool GoesOnWithSignals(const Step& step) {
+  if (step.stop_requested || step.pause.any()) return true;
+  switch (step.attempt->ending->cause) {
     case EndCause::kWindow:
     case EndCause::kStartTimeout:
       return true;
+    case EndCause::kStop:
+    case EndCause::kPause:
     case EndCause::kFinished:
     case EndCause::kRankFailed:
     case EndCause::kEvicted:
@@ -93,9 +94,7 @@ bool FoundInRecords(EndCause cause) {
   return false;
 }
 
-bool FenceLostOnRequest(const Change& c) {
-  return FenceWas<FenceLost>(c) && GoesOnWithSignals(c.step.attempt->ending->cause);
-}
+bool FenceLostWanted(const Change& c) { return FenceWas<FenceLost>(c) && GoesOnWithSignals(c.step); }
 
 bool ByWindow(const Change& c) { return As<PauseRequested>(c).by == Holder::kWindow; }
 bool BeingStopped(const Change& c) { return c.step.stop_requested; }
@@ -118,12 +117,16 @@ bool SnapshotGoneForRetry(const Change& c) { return !As<RetryRequested>(c).snaps
 bool SawNothing(const Change& c) { return std::holds_alternative<Unknown>(As<Observed>(c).observation); }
 bool Started(const Change& c) { return Owned(c) && AllStarted(*c.step.attempt); }
 
-// Until the first signal is sent, what the records say comes before what was asked.
+// Until the first signal is sent, what the records say comes before what was asked. Before a pause only
+// what ranks say of themselves does: every other end is PAUSED.
 bool NewCause(const Change& c) {
   const Attempt& attempt = *c.step.attempt;
-  if (!attempt.owned() || !ObservedCause(attempt)) return false;
-  if (!attempt.ending) return true;
-  return attempt.ending->sent == SignalSent::kNone && !FoundInRecords(attempt.ending->cause);
+  if (!attempt.owned()) return false;
+  const auto found = ObservedCause(attempt);
+  if (!found || !attempt.ending) return found.has_value();
+  if (attempt.ending->sent != SignalSent::kNone || FoundInRecords(attempt.ending->cause)) return false;
+  if (attempt.ending->cause != EndCause::kPause || !c.step.pause.any()) return true;
+  return found->cause == EndCause::kRankFailed || found->cause == EndCause::kFinished;
 }
 
 template <Outcome kOutcome>
@@ -144,8 +147,11 @@ bool OverPendingTimeout(const Change& c) {
   if (!NotOwnedNotEnding(c) || attempt.granted_at || !c.step.spec.pending_timeout) return false;
   return c.now - attempt.created_at >= *c.step.spec.pending_timeout;
 }
-// Verified absent (FoldObservation counts) and no rank ever claimed it.
+// Nothing is left of it (FoldObservation counts absences) and no rank ever claimed it.
 bool NeverCame(const Change& c) { return NotOwnedNotEnding(c) && c.step.attempt->freed; }
+bool NeverCameForItsImage(const Change& c) {
+  return NeverCame(c) && c.step.attempt->engine_end == EngineEnd::kImage;
+}
 
 bool Due(const Change& c) {
   const auto& ending = c.step.attempt->ending;
@@ -188,7 +194,7 @@ void LiftPause(Change& c) { c.step.pause.Lift(As<ResumeRequested>(c).by); }
 
 void LiftPartly(Change& c) {
   LiftPause(c);
-  c.note = c.step.pause.admin ? "still paused by an admin" : "still paused by its schedule window";
+  c.note = c.step.pause.admin ? "still paused by an admin" : "still paused by its owner";
 }
 
 void StopForDependency(Change& c) {
@@ -249,15 +255,16 @@ void AskFence(Change& c, EndCause cause, std::optional<Failure> failure) {
 }
 
 Failure RejectedFailure(const LaunchRejected& rejected) {
+  const std::string words = rejected.reason.empty() ? "the engine refused it without a reason" : rejected.reason;
   switch (rejected.kind) {
     case LaunchRejected::Kind::kEngine:
-      return {FailureKind::kEngineRejected, rejected.reason};
+      return {FailureKind::kEngineRejected, words};
     case LaunchRejected::Kind::kImage:
-      return {FailureKind::kImage, rejected.reason};
+      return {FailureKind::kImage, words};
     case LaunchRejected::Kind::kStorage:
-      return {FailureKind::kStorage, rejected.reason};
+      return {FailureKind::kStorage, words};
   }
-  return {FailureKind::kEngineRejected, rejected.reason};
+  return {FailureKind::kEngineRejected, words};
 }
 
 void Rejected(Change& c) {
@@ -277,8 +284,15 @@ void Refused(Change& c) {
 void CallOver(Change& c) { c.step.attempt->handover = Handover::kAccepted; }
 
 void LostBeforeItCame(Change& c) {
-  c.step.backoff_reason = "the engine has no trace of the last launch";
+  const std::string& words = c.step.attempt->sight.engine_reason;
+  c.step.backoff_reason = words.empty() ? "nothing is left of the last launch, and no rank of it started" : words;
   AskFence(c, EndCause::kAbsent, std::nullopt);
+}
+
+void RejectedForItsImage(Change& c) {
+  Failure failure = RejectedFailure({LaunchRejected::Kind::kImage, c.step.attempt->sight.engine_reason});
+  c.note = failure.sentence;
+  AskFence(c, EndCause::kRejected, std::move(failure));
 }
 
 // --- Actions: ending ------------------------------------------------------------------------------
@@ -312,6 +326,7 @@ void StopOwned(Change& c) {
   c.step.stop_requested = true;
   if (!Ending(c)) SetCause(c, EndCause::kStop, std::nullopt);
   c.step.attempt->ending->cause = EndCause::kStop;
+  c.step.attempt->ending->fence = FenceState::kNotAsked;  // it is lost, whenever the answer comes
   if (c.step.attempt->ending->sent < SignalSent::kTerm && AnyLeft(*c.step.attempt)) SendTerm(c);
 }
 
@@ -348,22 +363,22 @@ void MarkOwned(Change& c) {
   attempt.handover = Handover::kAccepted;
   attempt.ending->fence = FenceState::kNotAsked;
   attempt.ending->escalate_at.reset();
-  if (!attempt.owned()) attempt.claim = Claim::kThisLaunch;
+  if (attempt.owned()) return;
+  const bool this_launch = std::get<FenceLost>(As<FenceAnswered>(c)).owner_nonce == attempt.nonce;
+  attempt.claim = this_launch ? Claim::kThisLaunch : Claim::kOtherLaunch;
 }
 
 // A rank owns it after all: it is treated as RUNNING.
 void FenceLostGoOn(Change& c) {
   MarkOwned(c);
-  auto& ending = *c.step.attempt->ending;
-  if (ending.cause == EndCause::kWindow) {
-    ending.cause = EndCause::kPause;
-    c.step.pause.Add(Holder::kWindow);
-  }
-  if (ending.cause == EndCause::kPause && !c.step.stop_requested) {
-    Warn(c, c.policy.pause_grace);
-  } else {
+  const EndCause cause = c.step.attempt->ending->cause;
+  if (c.step.stop_requested || cause == EndCause::kStartTimeout) {
     SendTerm(c);
+    return;
   }
+  if (cause == EndCause::kWindow) c.step.pause.Add(Holder::kWindow);
+  SetCause(c, EndCause::kPause, std::nullopt);
+  Warn(c, c.policy.pause_grace);
 }
 
 void FenceLostLapse(Change& c) {
@@ -481,9 +496,11 @@ void LeaveFailed(Change& c) {
 void LeavePaused(Change& c) { LeaveFor(c, kZ, std::nullopt); }
 void LeaveResumed(Change& c) { LeaveFor(c, kQ, std::nullopt); }
 
+// Where a rank was lost or signalled from outside; that others then ended on tpd's TERM says nothing of
+// their nodes.
 std::string BadNode(const Attempt& attempt) {
   for (const RankObservation& rank : attempt.ranks) {
-    const bool bad = rank.ended ? !rank.ended->clean() : rank.tree == Tree::kGone;
+    const bool bad = !rank.ended || rank.ended->signalled_by == SignalledBy::kOther;
     const auto& pool = attempt.placement[static_cast<size_t>(rank.pool)];
     if (bad) return pool.ranks[static_cast<size_t>(rank.rank)].node;
   }
@@ -573,9 +590,9 @@ Table MakeTable() {
 
       // What the fence came to.
       {{kS, kP}, kFenceAnswered, "won", FenceWas<FenceWon>, kStay, "nothing of it can start; Remove", FenceIsWon},
-      {{kS, kP}, kFenceAnswered, "lost, ending on request", FenceLostOnRequest, kP, "it is treated as RUNNING: signal it",
-       FenceLostGoOn},
-      {{kR}, kFenceAnswered, "lost, ending on request", FenceLostOnRequest, kStay, "signal it", FenceLostGoOn},
+      {{kS, kP}, kFenceAnswered, "lost, its end is still wanted", FenceLostWanted, kP,
+       "it is treated as RUNNING: signal it", FenceLostGoOn},
+      {{kR}, kFenceAnswered, "lost, its end is still wanted", FenceLostWanted, kStay, "signal it", FenceLostGoOn},
       {{kS, kP}, kFenceAnswered, "lost, otherwise", FenceWas<FenceLost>, kP, "the withdrawal lapses", FenceLostLapse},
       {{kR}, kFenceAnswered, "lost, otherwise", FenceWas<FenceLost>, kStay, "the withdrawal lapses", FenceLostLapse},
       {{kS, kP, kR}, kFenceAnswered, "failed", FenceWas<FenceFailed>, kStay, "try again", FenceLater},
@@ -605,7 +622,7 @@ Table MakeTable() {
       {{kP}, kObserved, "every rank has a start record", Started, kR, "the meter opens", Run, Then::kAgain},
       {{kP, kR}, kObserved, "the evidence names an end", NewCause, kStay, "TERM to what is left", BeginEnd, Then::kAgain},
 
-      {{kR}, kObserved, "gone; every rank 0, unsignalled", Leaves<Outcome::kSucceeded>, kOk, "cards released",
+      {{kP, kR}, kObserved, "gone; every rank 0, unsignalled", Leaves<Outcome::kSucceeded>, kOk, "cards released",
        LeaveSucceeded},
       {{kS, kP, kR}, kObserved, "gone; stop was asked", Leaves<Outcome::kStopped>, kX, "cards released", LeaveStopped},
       {{kS, kP, kR}, kObserved, "gone; paused", Leaves<Outcome::kPaused>, kZ, "cards released", LeavePaused},
@@ -624,7 +641,9 @@ Table MakeTable() {
        EndForStartTimeout},
       {{kS, kP}, kObserved, "its pending timeout is over", OverPendingTimeout, kStay, "Fence; then QUEUED",
        WithdrawPending},
-      {{kS, kP}, kObserved, "verified absent, never owned", NeverCame, kStay, "Fence; then QUEUED", LostBeforeItCame},
+      {{kS, kP}, kObserved, "gone, never owned; its image can't be used", NeverCameForItsImage, kStay,
+       "Fence; then FAILED", RejectedForItsImage},
+      {{kS, kP}, kObserved, "gone, never owned", NeverCame, kStay, "Fence; then QUEUED", LostBeforeItCame},
       {{kS, kP, kR}, kObserved, "nothing new", Always, kStay, "seen", Nothing},
 
       // Deadlines of the step's own.

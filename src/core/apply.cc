@@ -21,7 +21,7 @@ void Fold(Change& c) {
 // Closed as soon as every rank's end record is read: what follows (verification) is never billed.
 void CloseMeterWhenOver(Step& step) {
   if (!step.attempt || !step.attempt->meter || step.attempt->meter->closed_unix_us) return;
-  if (AllEnded(*step.attempt)) CloseMeter(*step.attempt->meter, step.attempt->ranks, step.attempt->sight.last_seen);
+  if (AllEnded(*step.attempt)) CloseMeter(*step.attempt->meter, step.attempt->ranks, step.attempt->sight.last_alive);
 }
 
 std::optional<size_t> FindRule(const Table& table, const Change& c) {
@@ -82,7 +82,9 @@ absl::StatusOr<Transition> Apply(const Table& table, const Step& step, const Eve
 
 std::optional<absl::Time> NextTimer(const Step& step) {
   if (!step.attempt || !step.attempt->ending) return std::nullopt;
-  return step.attempt->ending->escalate_at;
+  const Attempt& attempt = *step.attempt;
+  const bool grace_waits = attempt.ending->sent == SignalSent::kWarn && attempt.sight.unknown_since;
+  return grace_waits ? std::nullopt : attempt.ending->escalate_at;
 }
 
 std::string BrokenInvariant(const Step& step) {

@@ -1,12 +1,15 @@
 #include "core/fold.h"
 
+#include <algorithm>
+
 #include "base/overloaded.h"
 
 namespace tp::core {
 namespace {
 
-// Running time is saved at least this often, so that a restart forgets no more of a time limit.
+// How much time that counts for a deadline a restart may forget.
 constexpr absl::Duration kSaveRunningTimeEvery = absl::Seconds(10);
+constexpr absl::Duration kSaveWaitingTimeEvery = absl::Minutes(1);
 
 void MergeRank(RankObservation& known, const RankObservation& seen) {
   if (!known.started && seen.started) known.started = seen.started;
@@ -30,26 +33,59 @@ void MergeClaim(Attempt& attempt, Claim seen) {
 }
 
 // Only time between two sights in a row counts; what passed under Unknown or with tpd down does not.
-void CountRunningTime(Step& step, absl::Time now) {
-  const Sight& sight = step.attempt->sight;
-  const bool metered = step.attempt->meter && !step.attempt->meter->closed_unix_us;
-  if (step.state != JobState::kRunning || !metered || !sight.last_seen || sight.unknown_since) return;
-  if (now > *sight.last_seen) step.ran += now - *sight.last_seen;
+void CountSeenTime(Step& step, absl::Duration seen) {
+  Attempt& attempt = *step.attempt;
+  if (step.state != JobState::kRunning) {
+    (attempt.granted_at ? attempt.sight.starting : attempt.sight.pending) += seen;
+  } else if (attempt.meter && !attempt.meter->closed_unix_us) {
+    step.ran += seen;
+  }
+}
+
+// The grace of an announced pause goes on where it was.
+void ShiftGrace(Attempt& attempt, absl::Duration unseen) {
+  if (attempt.ending && attempt.ending->sent == SignalSent::kWarn && attempt.ending->escalate_at) {
+    *attempt.ending->escalate_at += unseen;
+  }
 }
 
 void See(Step& step, absl::Time now) {
-  CountRunningTime(step, now);
   Sight& sight = step.attempt->sight;
+  if (sight.unknown_since) {
+    ShiftGrace(*step.attempt, std::max(now - *sight.unknown_since, absl::ZeroDuration()));
+  } else if (sight.last_seen) {
+    CountSeenTime(step, std::max(now - *sight.last_seen, absl::ZeroDuration()));
+  }
   sight.last_seen = now;
   sight.unknown_since.reset();
   sight.unknown_why.clear();
 }
 
+bool AnyAlive(const std::vector<RankObservation>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(), [](const RankObservation& rank) { return rank.tree == Tree::kAlive; });
+}
+
+// Whether a rank has beaten since it was last read.
+bool AnyBeats(const Attempt& attempt, const std::vector<RankObservation>& seen) {
+  for (const RankObservation& rank : seen) {
+    for (const RankObservation& known : attempt.ranks) {
+      if (known.pool != rank.pool || known.rank != rank.rank || !rank.heartbeat) continue;
+      if (!known.heartbeat || known.heartbeat->count < rank.heartbeat->count) return true;
+    }
+  }
+  return false;
+}
+
+void ForgetAbsence(Sight& sight) {
+  sight.absent_count = 0;
+  sight.absent_since.reset();
+}
+
 void FoldPresent(Step& step, const Present& present, absl::Time now) {
   See(step, now);
   Attempt& attempt = *step.attempt;
-  attempt.sight.absent_count = 0;
-  attempt.sight.absent_since.reset();
+  ForgetAbsence(attempt.sight);
+  if (AnyAlive(present.ranks)) attempt.sight.last_alive = now;
   attempt.sight.engine_reason = present.reason;
   MergeClaim(attempt, present.claim);
   MergeRanks(attempt, present.ranks);
@@ -61,8 +97,14 @@ void FoldPresent(Step& step, const Present& present, absl::Time now) {
 void FoldAbsent(Step& step, const Absent& absent, absl::Time now, const Policy& policy) {
   See(step, now);
   Attempt& attempt = *step.attempt;
+  const bool beats = AnyBeats(attempt, absent.ranks);
   MergeClaim(attempt, absent.claim);
   MergeRanks(attempt, absent.ranks);
+  if (beats) {  // the engine has lost it, the host has not
+    ForgetAbsence(attempt.sight);
+    attempt.freed = false;
+    return;
+  }
   // While the launch call is under way its object may simply not be there yet.
   if (attempt.handover == Handover::kSending) return;
   Sight& sight = attempt.sight;
@@ -76,8 +118,7 @@ void FoldUnknown(Step& step, const Unknown& unknown, absl::Time now) {
   if (!sight.unknown_since) sight.unknown_since = now;
   sight.unknown_why = unknown.why;
   // Two answers of Absent count only when nothing unobservable lay between them.
-  sight.absent_count = 0;
-  sight.absent_since.reset();
+  ForgetAbsence(sight);
 }
 
 }  // namespace
@@ -105,13 +146,21 @@ void FoldObservation(Step& step, const Observation& observation, absl::Time now,
              observation);
 }
 
+void FoldRestart(Step& step) {
+  if (!step.attempt) return;
+  FoldUnknown(step, Unknown{"tpd has started and not looked yet"},
+              step.attempt->sight.last_seen.value_or(step.attempt->created_at));
+}
+
 bool WorthSaving(const Step& before, const Step& after) {
   if (!before.attempt || !after.attempt) return !(before == after);
   if (after.ran - before.ran >= kSaveRunningTimeEvery) return true;
   const Attempt& old = *before.attempt;
   const Attempt& now = *after.attempt;
   if (old.claim != now.claim || old.freed != now.freed || old.engine_end != now.engine_end) return true;
-  if (old.granted_at != now.granted_at) return true;
+  if (old.granted_at != now.granted_at || old.ending != now.ending) return true;
+  if (now.sight.pending - old.sight.pending >= kSaveWaitingTimeEvery) return true;
+  if (now.sight.starting - old.sight.starting >= kSaveWaitingTimeEvery) return true;
   for (size_t i = 0; i < now.ranks.size(); ++i) {
     if (old.ranks[i].started != now.ranks[i].started || old.ranks[i].ended != now.ranks[i].ended) return true;
     if (old.ranks[i].tree != now.ranks[i].tree && now.ranks[i].tree == Tree::kGone) return true;

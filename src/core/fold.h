@@ -13,6 +13,9 @@ std::vector<RankObservation> EmptyRanks(const std::vector<PoolPlacement>& placem
 
 void FoldObservation(Step& step, const Observation& observation, absl::Time now, const Policy& policy);
 
+// tpd has just started: time without it counts for no deadline, as time under Unknown does not.
+void FoldRestart(Step& step);
+
 // What must be written down although no row of the table was taken: new records, a found claim, a
 // change of what is shown, running time not yet saved.
 bool WorthSaving(const Step& before, const Step& after);

@@ -121,12 +121,15 @@ struct Meter {
 
 // What was last seen. Not history: kept so that `last seen` and deadlines are honest.
 struct Sight {
-  std::optional<absl::Time> last_seen;      // last Present or Absent
+  std::optional<absl::Time> last_seen;      // last Present or Absent; at first its creation
+  std::optional<absl::Time> last_alive;     // last Present with a living process of a rank
   std::optional<absl::Time> unknown_since;  // set while the newest observation is Unknown
   std::string unknown_why;
   std::string engine_reason;
   int32_t absent_count = 0;
   std::optional<absl::Time> absent_since;
+  absl::Duration pending;   // time seen without its cards, for pending_timeout
+  absl::Duration starting;  // time seen with its cards before RUNNING, for start_timeout
   bool operator==(const Sight&) const = default;
 };
 
@@ -140,7 +143,7 @@ struct Attempt {
   Handover handover = Handover::kSending;
   Claim claim = Claim::kNone;
   std::vector<RankObservation> ranks;  // merged; records never disappear once read
-  std::optional<absl::Time> granted_at;  // cards given; start_timeout runs from here
+  std::optional<absl::Time> granted_at;  // cards given; start_timeout counts from here
   std::optional<Meter> meter;            // set once RUNNING was reached
   std::optional<Ending> ending;
   EngineEnd engine_end = EngineEnd::kNone;

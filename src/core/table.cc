@@ -140,12 +140,12 @@ bool OverTimeLimit(const Change& c) {
 bool OverStartTimeout(const Change& c) {
   const Attempt& attempt = *c.step.attempt;
   if (Ending(c) || !attempt.granted_at) return false;
-  return c.now - *attempt.granted_at >= c.step.spec.start_timeout.value_or(c.policy.start_timeout);
+  return attempt.sight.starting >= c.step.spec.start_timeout.value_or(c.policy.start_timeout);
 }
 bool OverPendingTimeout(const Change& c) {
   const Attempt& attempt = *c.step.attempt;
   if (!NotOwnedNotEnding(c) || attempt.granted_at || !c.step.spec.pending_timeout) return false;
-  return c.now - attempt.created_at >= *c.step.spec.pending_timeout;
+  return attempt.sight.pending >= *c.step.spec.pending_timeout;
 }
 // Nothing is left of it (FoldObservation counts absences) and no rank ever claimed it.
 bool NeverCame(const Change& c) { return NotOwnedNotEnding(c) && c.step.attempt->freed; }
@@ -160,6 +160,10 @@ bool Due(const Change& c) {
 template <SignalSent kSent>
 bool DueAfter(const Change& c) {
   return Due(c) && c.step.attempt->ending->sent == kSent;
+}
+// The job has its grace while it can be seen: what it does meanwhile counts.
+bool WarningDue(const Change& c) {
+  return DueAfter<SignalSent::kWarn>(c) && !c.step.attempt->sight.unknown_since;
 }
 bool FenceDue(const Change& c) {
   return DueAfter<SignalSent::kNone>(c) && c.step.attempt->ending->fence == FenceState::kAsked;
@@ -231,6 +235,7 @@ void BeginAttempt(Change& c) {
   attempt.key = admitted.key;
   attempt.nonce = admitted.nonce;
   attempt.created_at = c.now;
+  attempt.sight.last_seen = c.now;
   attempt.shape = admitted.shape;
   attempt.placement = admitted.placement;
   attempt.ranks = EmptyRanks(admitted.placement);
@@ -463,7 +468,7 @@ void RecordPast(Change& c, JobState outcome, const std::optional<Failure>& failu
 void SettleMeterNow(Change& c) {
   Attempt& attempt = *c.step.attempt;
   if (!attempt.meter) return;
-  if (!attempt.meter->closed_unix_us) CloseMeter(*attempt.meter, attempt.ranks, attempt.sight.last_seen);
+  if (!attempt.meter->closed_unix_us) CloseMeter(*attempt.meter, attempt.ranks, attempt.sight.last_alive);
   c.effects.emplace_back(SettleMeter{*attempt.meter});
 }
 
@@ -649,7 +654,7 @@ Table MakeTable() {
       // Deadlines of the step's own.
       {{kS, kP, kR}, kTimer, "the fence is to be tried again", FenceDue, kStay, "Fence", FenceAgain},
       {{kP, kR}, kTimer, "its records say it is over, yet something of it is left", LeftoverDue, kStay, "KILL", SendKill},
-      {{kP, kR}, kTimer, "the warning's grace is over", DueAfter<SignalSent::kWarn>, kStay, "TERM", SendTerm},
+      {{kP, kR}, kTimer, "the warning's grace is over", WarningDue, kStay, "TERM", SendTerm},
       {{kP, kR}, kTimer, "stop_grace is over", DueAfter<SignalSent::kTerm>, kStay, "KILL", SendKill},
       {{kP, kR}, kTimer, "still not gone after KILL", DueAfter<SignalSent::kKill>, kStay, "KILL again", SendKill},
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/overloaded.h"
+#include "core/fold.h"
 #include "base/status.h"
 
 namespace tp::loop {
@@ -19,13 +20,8 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
     const int64_t n = run.run.n;
     core::RunWithSteps& kept = runs_.emplace(n, std::move(run)).first->second;
     for (core::Step& step : kept.steps) {
-      if (step.attempt) {
-        // Time with tpd down does not count for any deadline.
-        step.attempt->sight.last_seen.reset();
-        step.attempt->sight.absent_count = 0;
-        step.attempt->sight.absent_since.reset();
-        capacity_.Take(step.attempt->placement);
-      }
+      core::FoldRestart(step);
+      if (step.attempt) capacity_.Take(step.attempt->placement);
       Reindex(kept, step);
     }
   }

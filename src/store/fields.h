@@ -174,13 +174,17 @@ void Fields(Visitor& visitor, T& value) {
 
 template <typename Visitor, Is<core::Sight> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [last_seen, unknown_since, unknown_why, engine_reason, absent_count, absent_since] = value;
+  auto& [last_seen, last_alive, unknown_since, unknown_why, engine_reason, absent_count, absent_since, pending,
+         starting] = value;
   visitor("last_seen", last_seen);
+  visitor("last_alive", last_alive);
   visitor("unknown_since", unknown_since);
   visitor("unknown_why", unknown_why);
   visitor("engine_reason", engine_reason);
   visitor("absent_count", absent_count);
   visitor("absent_since", absent_since);
+  visitor("pending", pending);
+  visitor("starting", starting);
 }
 
 template <typename Visitor, Is<core::Attempt> T>

@@ -1,0 +1,113 @@
+// What is seen and what is not: deadlines, absence and the end of the meter.
+#include <gtest/gtest.h>
+
+#include "world.h"
+
+namespace tp::core::test {
+namespace {
+
+using enum JobState;
+
+Observed Granted() {
+  Present granted;
+  granted.cards_granted = true;
+  return {granted};
+}
+
+TEST(Sight, TimeUnderUnknownIsNoPartOfTheStartTimeout) {
+  World w;
+  w.Launch();
+  w.Do(Granted());
+  w.After(absl::Minutes(1), Nothing());
+  w.After(absl::Minutes(30), Granted());
+  EXPECT_FALSE(w.step.attempt->ending);
+  w.After(absl::Minutes(9), Granted());
+  EXPECT_FALSE(w.step.attempt->ending);
+  w.After(absl::Minutes(1), Granted());
+  ASSERT_TRUE(w.step.attempt->ending);
+  EXPECT_EQ(w.step.attempt->ending->cause, EndCause::kStartTimeout);
+}
+
+TEST(Sight, TimeUnderUnknownIsNoPartOfThePendingTimeout) {
+  World w;
+  w.step.spec.pending_timeout = absl::Minutes(5);
+  w.Launch();
+  const Observed waiting{Present{}};
+  w.After(absl::Minutes(1), waiting);
+  w.Do(Nothing());
+  w.After(absl::Hours(1), waiting);
+  EXPECT_FALSE(w.step.attempt->ending);
+  w.After(absl::Minutes(4), waiting);
+  ASSERT_TRUE(w.step.attempt->ending);
+  EXPECT_EQ(w.step.attempt->ending->cause, EndCause::kPendingTimeout);
+}
+
+TEST(Sight, TheWarningsGraceWaitsWhileTheJobCannotBeSeen) {
+  World w;
+  w.RunAll();
+  w.Do(PauseRequested{Holder::kOwner, absl::Seconds(60)});
+  w.After(absl::Seconds(10), Nothing("host unreachable"));
+  w.After(absl::Seconds(300), TimerFired{});
+  EXPECT_FALSE(w.Signal());
+  EXPECT_FALSE(NextTimer(w.step));
+  w.Do(Seen({Up(0)}));
+  ASSERT_TRUE(NextTimer(w.step));
+  w.After(absl::Seconds(49), TimerFired{});
+  EXPECT_FALSE(w.Signal());
+  w.After(absl::Seconds(1), TimerFired{});
+  EXPECT_EQ(w.Signal(), StopLevel::kTerm);
+}
+
+TEST(Sight, ARisingHeartbeatIsNotAbsent) {
+  World w;
+  w.RunAll();
+  const auto gone = [](int64_t beats) {
+    RankObservation rank = Rank(0, Tree::kUnknown, Start(0));
+    rank.heartbeat = Heartbeat{beats, At(beats * 1000)};
+    return Observed{Absent{Claim::kThisLaunch, {rank}}};
+  };
+  w.Do(gone(1));
+  w.After(absl::Seconds(30), gone(2));
+  w.After(absl::Seconds(30), gone(3));
+  EXPECT_EQ(w.step.state, kRunning);
+  EXPECT_FALSE(w.step.attempt->ending);
+  w.After(absl::Seconds(30), gone(3));
+  w.After(absl::Seconds(30), gone(3));
+  EXPECT_TRUE(w.step.state == kQueued || w.step.state == kFailed);
+}
+
+
+// The runner died at some moment before tpd looked again; nobody saw it alive since.
+TEST(Sight, AnEndWithoutRecordClosesWhereItWasLastSeenAlive) {
+  World w;
+  w.policy.infrastructure_retries = 0;
+  w.RunAll();
+  w.After(absl::Seconds(20), Seen({Up(0)}));
+  w.After(absl::Hours(8), Seen({Rank(0, Tree::kGone, Start(0))}, true));
+  EXPECT_EQ(w.step.state, kFailed);
+  EXPECT_EQ(w.step.past.at(0).metered_ms, 20'000);
+}
+
+TEST(Sight, VerifyingAnAbsenceIsNotBilled) {
+  World w;
+  w.policy.infrastructure_retries = 0;
+  w.RunAll();
+  w.After(absl::Seconds(20), Seen({Up(0)}));
+  w.After(absl::Seconds(10), Gone(Claim::kThisLaunch));
+  w.After(absl::Seconds(10), Gone(Claim::kThisLaunch));
+  EXPECT_EQ(w.step.state, kFailed);
+  EXPECT_EQ(w.step.past.at(0).metered_ms, 20'000);
+}
+
+TEST(Sight, AHeartbeatLaterThanTheLastSightingCounts) {
+  World w;
+  w.policy.infrastructure_retries = 0;
+  w.RunAll();
+  RankObservation gone = Rank(0, Tree::kGone, Start(0));
+  gone.heartbeat = Heartbeat{40, At(40'000)};
+  w.After(absl::Hours(8), Seen({gone}, true));
+  EXPECT_EQ(w.step.past.at(0).metered_ms, 40'000);
+}
+
+}  // namespace
+}  // namespace tp::core::test

@@ -147,8 +147,8 @@ TEST(LogBinaryTest, KilledLogHelperIsReplaced) {
                                Shell("echo early; touch ready; while [ ! -e go ]; do sleep 0.01; done; echo late"));
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   ASSERT_TRUE(Eventually([&] { return ReadFile(attempt.File(".log")) == "early\n"; }));
-  const pid_t helper = FindLogHelper(runner.pid(), attempt.File(".log"));
-  ASSERT_GT(helper, 0);
+  pid_t helper = 0;
+  ASSERT_TRUE(Eventually([&] { return (helper = FindLogHelper(runner.pid(), attempt.File(".log"))) > 0; }));
   ASSERT_EQ(kill(helper, SIGKILL), 0);
   WriteFile(attempt.work() / "go", "");
   EXPECT_EQ(runner.Wait(), 0);
@@ -162,8 +162,8 @@ TEST(LogBinaryTest, StoppedLogHelperDoesNotDelayOrders) {
   Child runner = attempt.Start(RunnerKind::kBinary, Shell("touch ready; exec sleep 60"));
   ASSERT_TRUE(attempt.WaitForMark("ready"));
   const pid_t job = std::stoi(attempt.Started().at("pid"));
-  const pid_t helper = FindLogHelper(runner.pid(), attempt.File(".log"));
-  ASSERT_GT(helper, 0);
+  pid_t helper = 0;
+  ASSERT_TRUE(Eventually([&] { return (helper = FindLogHelper(runner.pid(), attempt.File(".log"))) > 0; }));
   ASSERT_EQ(kill(helper, SIGSTOP), 0);
   EXPECT_EQ(attempt.Order(RunnerKind::kBinary, "term"), 0);
   EXPECT_TRUE(Eventually([&] { return !IsRunning(job); }));

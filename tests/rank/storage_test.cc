@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "harness.h"
 
@@ -45,10 +46,15 @@ TEST_P(StorageTest, EndRecordThatCannotBeWritten) {
 }
 
 TEST_P(StorageTest, DirectoryRemovedUnderTheJob) {
-  Child runner = attempt_.Start(GetParam(), Shell("touch ready; while [ -e ready ]; do sleep 0.02; done"));
+  const std::string wait = "while [ -e '" + attempt_.dir().string() + "' ]; do sleep 0.02; done";
+  Child runner = attempt_.Start(GetParam(), Shell("touch ready; " + wait));
   ASSERT_TRUE(attempt_.WaitForMark("ready"));
   attempt_.Started();
-  fs::remove_all(attempt_.dir());
+  EXPECT_TRUE(Eventually([&] {
+    std::error_code error;
+    fs::remove_all(attempt_.dir(), error);
+    return !fs::exists(attempt_.dir());
+  }));
   EXPECT_EQ(runner.Wait(), kStorage);
 }
 

@@ -39,7 +39,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const E
   if (!endpoint.tls) return grpc::InsecureChannelCredentials();
   std::ifstream file(endpoint.ca_file, std::ios::binary);
   if (!file) {
-    return InvalidArgument("cannot read the certificates of {}; set TP_CA_FILE to the server's authority", endpoint.ca_file);
+    return InvalidArgument("cannot read the certificates of {}; set TP_CA_FILE to the server's authority",
+                           endpoint.ca_file);
   }
   grpc::SslCredentialsOptions options;
   options.pem_root_certs.assign(std::istreambuf_iterator<char>(file), {});
@@ -100,7 +101,8 @@ absl::Status Client::Explain(const grpc::Status& status) const {
       return Unavailable("the server at {} is not available: {}", target_, status.error_message());
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return Error(absl::StatusCode::kDeadlineExceeded,
-                   "the server at {} has not answered in time; what was asked may or may not have been done (tp ls)", target_);
+                   "the server at {} has not answered in time; what was asked may or may not have been done (tp ls)",
+                   target_);
     case grpc::StatusCode::UNIMPLEMENTED:
       return Error(absl::StatusCode::kUnimplemented,
                    "the server at {} does not know this call; compare the versions with `tp version`", target_);

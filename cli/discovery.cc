@@ -91,18 +91,25 @@ absl::StatusOr<LocalServer> ReadLocalServer(const std::string& data_dir) {
     if (const auto it = json.find("address"); it != json.end() && it->is_string()) server.address = *it;
     if (const auto it = json.find("token_file"); it != json.end() && it->is_string()) server.token_file = *it;
   }
-  if (server.address.empty()) return InvalidArgument("{}: no \"address\" in it; restart tpd to have it rewritten", path);
+  if (server.address.empty())
+    return InvalidArgument("{}: no \"address\" in it; restart tpd to have it rewritten", path);
   if (!server.token_file.empty() && server.token_file.front() != '/') {
     server.token_file = data_dir + "/" + server.token_file;
   }
   return server;
 }
 
+// A name such as 127.example.org is none.
+bool IsLoopbackIpv4(std::string_view host) {
+  return host.substr(0, 4) == "127." &&
+         std::all_of(host.begin(), host.end(), [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
 bool IsThisMachine(std::string_view target) {
   if (target.substr(0, 5) == "unix:") return true;
   const size_t colon = target.rfind(':');
   const std::string_view host = target.substr(0, colon);
-  return host == "localhost" || host == "[::1]" || host.substr(0, 4) == "127.";
+  return host == "localhost" || host == "[::1]" || IsLoopbackIpv4(host);
 }
 
 bool HasPort(std::string_view target) {
@@ -147,8 +154,8 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   if (!S_ISREG(info.st_mode)) return InvalidArgument("{}: not a regular file; a token file is expected", path);
   if ((info.st_mode & 077) != 0) {
     return Error(absl::StatusCode::kPermissionDenied,
-                 "{} is open to others (mode {:04o}): the token may be known. Replace the token, then: chmod 600 {}", path,
-                 info.st_mode & 07777, path);
+                 "{} is open to others (mode {:04o}): the token may be known. Replace the token, then: chmod 600 {}",
+                 path, info.st_mode & 07777, path);
   }
   TP_ASSIGN_OR_RETURN(const std::string content, ReadSmallFile(fd, path));
   return CheckedToken(content, path);

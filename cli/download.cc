@@ -92,7 +92,8 @@ absl::Status DownloadResult(Client& client, const std::string& run, const std::s
     TP_ASSIGN_OR_RETURN(parent, Descend(parent, part));
   }
   const std::string partial = fmt::format(".{}.{}.part", name.substr(0, 200), ::getpid());
-  const UniqueFd file(::openat(parent.get(), partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+  const UniqueFd file(
+      ::openat(parent.get(), partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!file.valid()) return LocalError(path, "create");
   absl::Status status = PrintResult(client, run, path, file.get());
   if (status.ok() && ::renameat(parent.get(), partial.c_str(), parent.get(), name.c_str()) != 0) {

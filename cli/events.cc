@@ -37,8 +37,9 @@ absl::StatusOr<std::vector<v1::Event>> ListEvents(Client& client, const std::str
 }
 
 std::string EventTable(const std::vector<v1::Event>& events, bool wide, const Terminal& terminal, absl::Time now) {
-  std::vector<Column> columns = {{"AGE", Align::kRight}, {"STEP", Align::kRight}, {"ATTEMPT", Align::kRight},
-                                 {"EVENT"},              {"STATE"},               {"NOTE", Align::kLeft, true}};
+  std::vector<Column> columns = {
+      {"AGE", Align::kRight},      {"STEP", Align::kRight}, {"ATTEMPT", Align::kRight}, {"EVENT"}, {"STATE"},
+      {"NOTE", Align::kLeft, true}};
   if (wide) columns.insert(columns.begin(), {{"REVISION", Align::kRight}, {"AT"}});
   Table table(columns);
   for (const v1::Event& event : events) {

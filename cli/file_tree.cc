@@ -70,8 +70,8 @@ class Scanner {
       tree_.entries.push_back({path, EntryKind::kDirectory, true, 0, ""});
       return ScanDirectory(parent_fd, name, path + "/");
     }
-    return InvalidArgument("{}: a device, socket or pipe cannot be part of a snapshot; remove it or submit from another directory",
-                           path);
+    return InvalidArgument(
+        "{}: a device, socket or pipe cannot be part of a snapshot; remove it or submit from another directory", path);
   }
 
   absl::Status AddFile(const std::string& path, const struct stat& info) {
@@ -87,7 +87,8 @@ class Scanner {
     if (length < 0) return PathError(path, errno);
     std::string text(target.data(), static_cast<size_t>(length));
     if (!StaysInside(path, text) || LeadsOutside(path)) {
-      return InvalidArgument("{} -> {}: the link leaves the directory; copy what it points to, or remove it", path, text);
+      return InvalidArgument("{} -> {}: the link leaves the directory; copy what it points to, or remove it", path,
+                             text);
     }
     tree_.entries.push_back({path, EntryKind::kSymlink, false, 0, std::move(text)});
     return absl::OkStatus();
@@ -118,9 +119,10 @@ absl::Status TooLarge(const FileTree& tree, int64_t max_bytes) {
   for (size_t i = 0; i < named; ++i) {
     list += fmt::format("{}{} ({})", i == 0 ? "" : ", ", largest[i]->path, HumanBytes(largest[i]->bytes));
   }
-  return InvalidArgument("the directory holds {}, a snapshot at most {}; the largest files: {}. Move them out, or submit from "
-                         "a directory of the code alone (--dir)",
-                         HumanBytes(tree.bytes), HumanBytes(max_bytes), list);
+  return InvalidArgument(
+      "the directory holds {}, a snapshot at most {}; the largest files: {}. Move them out, or submit from "
+      "a directory of the code alone (--dir)",
+      HumanBytes(tree.bytes), HumanBytes(max_bytes), list);
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/interrupt.h"
 #include "cli/log_printer.h"
+#include "cli/ranks.h"
 #include "cli/render/runs.h"
 #include "cli/secrets.h"
 #include "cli/stream.h"
@@ -79,8 +79,7 @@ WaitResult Ended(const Wait& wait, StreamEnd end) {
     wait.context.Say(fmt::format("{} goes on; wait again with: tp wait {}", id, id));
     return {wait.run, ExitCode::kInterrupted};
   }
-  wait.context.Say(fmt::format("{} is still {} after {}; it goes on", id, StateText(wait.run),
-                               absl::FormatDuration(wait.options.timeout)));
+  wait.context.Say(fmt::format("gave up waiting: {} is still {}, and goes on", id, StateText(wait.run)));
   return {wait.run, ExitCode::kWaitTimeout};
 }
 
@@ -108,7 +107,7 @@ absl::StatusOr<WaitResult> WaitForRun(Context& context, const std::string& run, 
   Interrupt interrupt;
   ChangeTeller teller(context);
   const StreamOptions stream_options = {
-      .deadline = absl::Now() + options.timeout,
+      .deadline = options.deadline,
       .interrupt = &interrupt,
       .on_away = [&] { context.Say("the server is away; waiting for it"); },
   };
@@ -123,7 +122,7 @@ absl::StatusOr<WaitResult> WaitForRun(Context& context, const std::string& run, 
 
 absl::StatusOr<ExitCode> PrintLog(Context& context, const std::string& run, const LogOptions& options) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  LogPrinter printer(STDOUT_FILENO, options.ranks.size() > 1);
+  LogPrinter printer(STDOUT_FILENO, AreSeveral(options.ranks));
   std::optional<Interrupt> interrupt;
   if (options.follow) interrupt.emplace();
   const StreamOptions stream_options = {
@@ -131,25 +130,25 @@ absl::StatusOr<ExitCode> PrintLog(Context& context, const std::string& run, cons
       .on_away = [&] { context.Say("the server is away; waiting for it"); },
   };
   absl::Status written;
-  TP_ASSIGN_OR_RETURN(const StreamEnd end,
-                      ReadStream<v1::ReadLogResponse>(
-                          *client, stream_options,
-                          [&](grpc::ClientContext* call) {
-                            v1::ReadLogRequest request;
-                            request.set_run(run);
-                            request.set_step(options.step);
-                            request.set_attempt(options.attempt);
-                            for (const std::string& rank : options.ranks) request.add_ranks(rank);
-                            request.set_follow(options.follow);
-                            // A reopened stream is read whole; the printer knows what it has had.
-                            request.set_tail_lines(printer.started() ? -1 : options.tail_lines);
-                            request.set_system(options.system);
-                            return client->stub<v1::LogService::Stub>().ReadLog(call, request);
-                          },
-                          [&](const v1::ReadLogResponse& response) {
-                            written = printer.Accept(response);
-                            return written.ok();
-                          }));
+  TP_ASSIGN_OR_RETURN(const StreamEnd end, ReadStream<v1::ReadLogResponse>(
+                                               *client, stream_options,
+                                               [&](grpc::ClientContext* call) {
+                                                 v1::ReadLogRequest request;
+                                                 request.set_run(run);
+                                                 request.set_step(options.step);
+                                                 request.set_attempt(options.attempt);
+                                                 for (const std::string& rank : options.ranks) request.add_ranks(rank);
+                                                 request.set_follow(options.follow);
+                                                 // A reopened stream is read whole; the printer knows what it has had.
+                                                 request.set_tail_lines(printer.started() ? -1 : options.tail_lines);
+                                                 request.set_system(options.system);
+                                                 printer.BeginStream();
+                                                 return client->stub<v1::LogService::Stub>().ReadLog(call, request);
+                                               },
+                                               [&](const v1::ReadLogResponse& response) {
+                                                 written = printer.Accept(response);
+                                                 return written.ok();
+                                               }));
   if (written.ok()) written = printer.Finish();
   if (!written.ok()) return written;
   if (end != StreamEnd::kInterrupted) return ExitCode::kOk;

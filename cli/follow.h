@@ -19,7 +19,7 @@ absl::StatusOr<v1::Run> FetchRun(Client& client, const std::string& run);
 
 struct WaitOptions {
   std::optional<v1::RunState> until;  // else: the run's end
-  absl::Duration timeout = absl::InfiniteDuration();
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 struct WaitResult {
@@ -33,7 +33,7 @@ absl::StatusOr<WaitResult> WaitForRun(Context& context, const std::string& run, 
 std::optional<ExitCode> WaitVerdict(v1::RunState state, std::optional<v1::RunState> until);
 
 struct LogOptions {
-  std::vector<std::string> ranks;  // `<pool>-<rank>`; empty: the first; several get a prefix
+  std::vector<std::string> ranks;  // as ParseRanks names them; empty: the first
   int32_t step = 0;                // 0: the newest with an attempt
   int32_t attempt = 0;             // 0: the newest
   int64_t tail_lines = -1;         // negative: everything

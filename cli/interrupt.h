@@ -37,7 +37,7 @@ class Interrupt {
   UniqueFd write_end_;
   mutable std::mutex mutex_;
   std::condition_variable signalled_;
-  bool interrupted_ = false;                 // guarded by mutex_
+  bool interrupted_ = false;                // guarded by mutex_
   grpc::ClientContext* watched_ = nullptr;  // guarded by mutex_
   std::thread thread_;
 };

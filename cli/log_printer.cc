@@ -14,14 +14,24 @@ constexpr size_t kLongestLineBytes = 64 * 1024;
 }  // namespace
 
 absl::Status LogPrinter::Accept(const v1::ReadLogResponse& chunk) {
-  int64_t& next = next_offset_[{chunk.rank(), chunk.attempt()}];
-  std::string_view data = chunk.data();
-  if (chunk.offset() < next) {
-    data.remove_prefix(std::min(data.size(), static_cast<size_t>(next - chunk.offset())));
-  }
-  if (data.empty()) return absl::OkStatus();
-  next = chunk.offset() + static_cast<int64_t>(chunk.data().size());
+  const std::string_view data = TakeNew(chunk);
   return prefixed_ ? PrintLines(chunk.rank(), data) : WriteAll(fd_, data, "stdout");
+}
+
+std::string_view LogPrinter::TakeNew(const v1::ReadLogResponse& chunk) {
+  Position& position = positions_[{chunk.rank(), chunk.attempt()}];
+  const auto chunk_end = chunk.offset() + static_cast<int64_t>(chunk.data().size());
+  // Within a stream offsets only rise: a lower one is of the next step, whose attempts count anew.
+  const bool next_step = position.stream == stream_ && chunk.offset() < position.stream_end;
+  if (next_step) position.printed_end = chunk.offset();
+  position.stream = stream_;
+  position.stream_end = chunk_end;
+
+  std::string_view data = chunk.data();
+  const int64_t repeated = std::max<int64_t>(0, position.printed_end - chunk.offset());
+  data.remove_prefix(std::min(data.size(), static_cast<size_t>(repeated)));
+  position.printed_end = std::max(position.printed_end, chunk_end);
+  return data;
 }
 
 absl::Status LogPrinter::PrintLines(const std::string& rank, std::string_view data) {

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <map>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/status.h"
 #include "cli/arguments.h"
@@ -58,6 +58,8 @@ std::vector<std::string> CommandNames(const CLI::App& app) {
   return names;
 }
 
+constexpr int kUnexpectedArguments = static_cast<int>(CLI::ExitCodes::ExtrasError);
+
 // The parser's own words, or better ones where the mistake is a common one.
 std::string Explain(const CLI::App& app, const CLI::ParseError& error, const Arguments& arguments) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -70,8 +72,9 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error, const Arg
     }
     return "a command is missing; tp --help lists them";
   }
-  if (chosen.front()->get_name() == "submit" && !arguments.has_command) {
-    return std::string(error.what()) + "; the job's command goes behind --, as in: tp submit -- python3 train.py";
+  if (chosen.front()->get_name() == "submit" && !arguments.has_command &&
+      error.get_exit_code() == kUnexpectedArguments) {
+    return "the job's command goes behind --, as in: tp submit --profile h200:8 -- python3 train.py";
   }
   return std::string(error.what()) + fmt::format("; see tp {} --help", chosen.front()->get_name());
 }

@@ -56,7 +56,8 @@ absl::StatusOr<RunList> ListRuns(Client& client, const ListFlags& flags, absl::T
       list.runs.push_back(std::move(run));
     }
     request.set_page_token(page.next_page_token());
-    list.more = flags.limit > 0 && static_cast<int64_t>(list.runs.size()) >= flags.limit && !page.next_page_token().empty();
+    list.more =
+        flags.limit > 0 && static_cast<int64_t>(list.runs.size()) >= flags.limit && !page.next_page_token().empty();
   } while (!request.page_token().empty() && !list.more);
   return list;
 }
@@ -88,8 +89,9 @@ UseSummary SummarizeUse(const std::vector<v1::Run>& runs) {
 }
 
 std::string UseSentence(std::string_view owner, const UseSummary& use) {
-  return fmt::format("{}: {} card{} in use by {} job{}; {} queued, {} paused", owner.empty() ? "everyone" : owner, use.cards,
-                     use.cards == 1 ? "" : "s", use.live_jobs, use.live_jobs == 1 ? "" : "s", use.queued, use.paused);
+  return fmt::format("{}: {} card{} in use by {} job{}; {} queued, {} paused", owner.empty() ? "everyone" : owner,
+                     use.cards, use.cards == 1 ? "" : "s", use.live_jobs, use.live_jobs == 1 ? "" : "s", use.queued,
+                     use.paused);
 }
 
 }  // namespace tp::cli

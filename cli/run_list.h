@@ -25,7 +25,7 @@ struct ListFlags {
 };
 
 struct RunList {
-  std::string owner;  // empty: everyone's
+  std::string owner;          // empty: everyone's
   std::vector<v1::Run> runs;  // newest first, secrets masked
   bool more = false;          // older ones were left out
 };

@@ -11,8 +11,8 @@ namespace tp::cli {
 namespace {
 
 constexpr std::array<std::string_view, 16> kSecretWords = {
-    "TOKEN",  "TOKENS",     "SECRET",     "SECRETS",     "PASSWORD", "PASSWD", "PASS", "PASSPHRASE",
-    "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH", "BEARER",   "PAT",    "KEY",  "COOKIE",
+    "TOKEN",  "TOKENS",     "SECRET",      "SECRETS", "PASSWORD", "PASSWD", "PASS", "PASSPHRASE",
+    "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH",    "BEARER",   "PAT",    "KEY",  "COOKIE",
 };
 
 bool IsSecretWord(std::string_view word) {

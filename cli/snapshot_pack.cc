@@ -36,7 +36,8 @@ absl::StatusOr<UniqueFd> OpenNamelessFile() {
   // Not every filesystem has nameless files.
   std::string path = directory + "/tp-snapshot-XXXXXX";
   fd = UniqueFd(::mkostemp(path.data(), O_CLOEXEC));
-  if (!fd.valid()) return InvalidArgument("cannot create a file in {}: {}; set TMPDIR", directory, std::strerror(errno));
+  if (!fd.valid())
+    return InvalidArgument("cannot create a file in {}: {}; set TMPDIR", directory, std::strerror(errno));
   ::unlink(path.c_str());
   return fd;
 }
@@ -44,7 +45,9 @@ absl::StatusOr<UniqueFd> OpenNamelessFile() {
 // Where the archive's bytes go: to the file and through the digest.
 class Sink {
  public:
-  explicit Sink(int fd) : fd_(fd), digest_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr); }
+  explicit Sink(int fd) : fd_(fd), digest_(EVP_MD_CTX_new()) {
+    EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
+  }
 
   static la_ssize_t Write(archive*, void* self, const void* data, size_t size) {
     return static_cast<Sink*>(self)->Append(static_cast<const char*>(data), size);
@@ -150,8 +153,8 @@ class Packer {
 
   absl::Status WriteError() const {
     const char* why = sink_.error() != 0 ? std::strerror(sink_.error()) : archive_error_string(writer_.get());
-    return InvalidArgument("cannot write the snapshot in {}: {}; set TMPDIR to a place with more room", TemporaryDirectory(),
-                           why == nullptr ? "unknown" : why);
+    return InvalidArgument("cannot write the snapshot in {}: {}; set TMPDIR to a place with more room",
+                           TemporaryDirectory(), why == nullptr ? "unknown" : why);
   }
 
   const FileTree& tree_;

@@ -18,8 +18,8 @@ namespace {
 
 // Programs that run another one: a job is called after what they run.
 constexpr std::array<std::string_view, 20> kInterpreters = {
-    "python",    "bash",   "sh",      "dash", "zsh",  "env",     "torchrun", "accelerate", "uv",    "poetry",
-    "deepspeed", "mpirun", "mpiexec", "perl", "node", "Rscript", "ruby",     "nohup",      "nice",  "time",
+    "python",    "bash",   "sh",      "dash", "zsh",  "env",     "torchrun", "accelerate", "uv",   "poetry",
+    "deepspeed", "mpirun", "mpiexec", "perl", "node", "Rscript", "ruby",     "nohup",      "nice", "time",
 };
 // What some of them want next: `uv run`, `accelerate launch`.
 constexpr std::array<std::string_view, 2> kVerbs = {"run", "launch"};
@@ -129,7 +129,8 @@ std::string DefaultName(const std::vector<std::string>& argv, const std::string&
   return ProgramName(argv).value_or(std::string(BaseName(directory)));
 }
 
-absl::Status ParseLabels(const std::vector<std::string>& pairs, google::protobuf::Map<std::string, std::string>& labels) {
+absl::Status ParseLabels(const std::vector<std::string>& pairs,
+                         google::protobuf::Map<std::string, std::string>& labels) {
   for (const std::string& pair : pairs) {
     TP_RETURN_IF_ERROR(CheckUtf8(pair, "--label"));
     const size_t equals = pair.find('=');

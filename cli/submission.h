@@ -28,6 +28,7 @@ absl::StatusOr<v1::SubmitRunRequest> BuildSubmission(const SubmitFlags& flags, c
 std::string DefaultName(const std::vector<std::string>& argv, const std::string& directory);
 
 // `key=value` pairs of a repeatable flag.
-absl::Status ParseLabels(const std::vector<std::string>& pairs, google::protobuf::Map<std::string, std::string>& labels);
+absl::Status ParseLabels(const std::vector<std::string>& pairs,
+                         google::protobuf::Map<std::string, std::string>& labels);
 
 }  // namespace tp::cli

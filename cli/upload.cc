@@ -73,7 +73,8 @@ class UploadTry {
   }
 
   static grpc::Status Unreadable() {
-    return {grpc::StatusCode::INVALID_ARGUMENT, fmt::format("cannot read the packed snapshot: {}", std::strerror(errno))};
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            fmt::format("cannot read the packed snapshot: {}", std::strerror(errno))};
   }
 
   const PackedSnapshot& packed_;

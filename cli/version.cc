@@ -17,7 +17,8 @@ std::string_view ClientVersion() { return TP_VERSION; }
 
 std::optional<std::string> VersionSkew(std::string_view client, std::string_view server) {
   if (MajorMinor(client) == MajorMinor(server)) return std::nullopt;
-  return fmt::format("this is tp {}, the server is tpd {}: some calls may fail; install the matching tp", client, server);
+  return fmt::format("this is tp {}, the server is tpd {}: some calls may fail; install the matching tp", client,
+                     server);
 }
 
 void WarnOfVersionSkew(const Context& context, Client& client) {

@@ -1,10 +1,11 @@
 // tp stop, pause, resume, retry, wait: steering runs.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
 #include "cli/commands/commands.h"
@@ -93,7 +94,8 @@ absl::StatusOr<WaitOptions> ParseWait(const WaitFlags& flags) {
     TP_ASSIGN_OR_RETURN(options.until, ParseRunState(flags.until, "--until"));
   }
   if (!flags.timeout.empty()) {
-    TP_ASSIGN_OR_RETURN(options.timeout, ParseTimeSpan(flags.timeout, "--timeout"));
+    TP_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseTimeSpan(flags.timeout, "--timeout"));
+    options.deadline = absl::Now() + timeout;
   }
   return options;
 }
@@ -113,12 +115,10 @@ absl::StatusOr<ExitCode> ShowWaited(const Context& context, const std::vector<Wa
 
 // One after the other; the exit code is the first that is not 0. A timeout or Ctrl-C ends it all.
 absl::StatusOr<ExitCode> WaitAll(Context& context, const WaitFlags& flags) {
-  TP_ASSIGN_OR_RETURN(WaitOptions options, ParseWait(flags));
-  const absl::Time deadline = absl::Now() + options.timeout;
+  TP_ASSIGN_OR_RETURN(const WaitOptions options, ParseWait(flags));
   std::vector<WaitResult> results;
   ExitCode code = ExitCode::kOk;
   for (const std::string& run : flags.runs) {
-    if (deadline != absl::InfiniteFuture()) options.timeout = deadline - absl::Now();
     TP_ASSIGN_OR_RETURN(results.emplace_back(), WaitForRun(context, run, options));
     const ExitCode last = results.back().code;
     if (code == ExitCode::kOk) code = last;
@@ -140,9 +140,7 @@ void AddWait(CLI::App& app, Context& context) {
   command->add_option("RUN", flags->runs, "Runs: 42, train-42 or @last")->required();
   command->add_option("--until", flags->until, "Wait for this state instead, e.g. RUNNING");
   command->add_option("--timeout", flags->timeout, "Give up after so long (90s, 2h): exit code 7");
-  command->callback([&context, flags] {
-    context.action = [flags](Context& c) { return WaitAll(c, *flags); };
-  });
+  command->callback([&context, flags] { context.action = [flags](Context& c) { return WaitAll(c, *flags); }; });
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
@@ -62,18 +62,18 @@ class EventFollower {
     const StreamOptions options = {.interrupt = &interrupt,
                                    .on_away = [this] { context_.Say("the server is away; waiting for it"); }};
     absl::Status printed;
-    TP_ASSIGN_OR_RETURN(const StreamEnd end,
-                        ReadStream<v1::WatchEventsResponse>(
-                            client_, options,
-                            [&](grpc::ClientContext* call) {
-                              v1::WatchEventsRequest request;
-                              request.set_after_revision(revision_);
-                              return client_.stub<v1::RunService::Stub>().WatchEvents(call, request);
-                            },
-                            [&](const v1::WatchEventsResponse& response) {
-                              printed = Take(response);
-                              return printed.ok();
-                            }));
+    TP_ASSIGN_OR_RETURN(const StreamEnd end, ReadStream<v1::WatchEventsResponse>(
+                                                 client_, options,
+                                                 [&](grpc::ClientContext* call) {
+                                                   v1::WatchEventsRequest request;
+                                                   request.set_after_revision(revision_);
+                                                   return client_.stub<v1::RunService::Stub>().WatchEvents(call,
+                                                                                                           request);
+                                                 },
+                                                 [&](const v1::WatchEventsResponse& response) {
+                                                   printed = Take(response);
+                                                   return printed.ok();
+                                                 }));
     if (!printed.ok()) return printed;
     return end == StreamEnd::kInterrupted ? ExitCode::kInterrupted : ExitCode::kOk;
   }
@@ -132,9 +132,7 @@ void AddEventCommands(CLI::App& app, Context& context) {
   auto flags = std::make_shared<EventFlags>();
   command->add_option("RUN", flags->run, "42, train-42 or @last; with -f optional");
   command->add_flag("-f,--follow", flags->follow, "Go on until Ctrl-C; with -o json one object a line");
-  command->callback([&context, flags] {
-    context.action = [flags](Context& c) { return Events(c, *flags); };
-  });
+  command->callback([&context, flags] { context.action = [flags](Context& c) { return Events(c, *flags); }; });
 }
 
 }  // namespace tp::cli

@@ -7,7 +7,6 @@
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
 #include "cli/ranks.h"
-#include "cli/render/runs.h"
 
 namespace tp::cli {
 namespace {
@@ -19,17 +18,9 @@ struct LogFlags {
   bool exit_status = false;
 };
 
-absl::StatusOr<std::vector<std::string>> ResolveRanks(Context& context, const LogFlags& flags) {
-  if (flags.ranks.empty()) return std::vector<std::string>();
-  if (!WantsAllRanks(flags.ranks)) return ParseRanks(flags.ranks);
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  TP_ASSIGN_OR_RETURN(const v1::Run run, FetchRun(*client, flags.run));
-  return AllRanks(run, flags.options.step);
-}
-
 absl::StatusOr<ExitCode> Logs(Context& context, const LogFlags& flags) {
   LogOptions options = flags.options;
-  TP_ASSIGN_OR_RETURN(options.ranks, ResolveRanks(context, flags));
+  TP_ASSIGN_OR_RETURN(options.ranks, ParseRanks(flags.ranks));
   TP_ASSIGN_OR_RETURN(const ExitCode code, PrintLog(context, flags.run, options));
   if (!flags.exit_status || code != ExitCode::kOk) return code;
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
@@ -49,13 +40,13 @@ void AddLogCommands(CLI::App& app, Context& context) {
       ->allow_extra_args(false)
       ->delimiter(',');
   command->add_option("--attempt", options.attempt, "This attempt (default: the newest)")->check(CLI::PositiveNumber);
-  command->add_option("--step", options.step, "This step, counted from 1 (default: the newest)")->check(CLI::PositiveNumber);
-  command->add_option("--tail", options.tail_lines, "Only the last N lines of each rank")->check(CLI::NonNegativeNumber);
+  command->add_option("--step", options.step, "This step, counted from 1 (default: the newest)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--tail", options.tail_lines, "Only the last N lines of each rank")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--system", options.system, "What tp's runner said, in place of the job's output");
   command->add_flag("--exit-status", flags->exit_status, "With -f: exit as `tp wait` does");
-  command->callback([&context, flags] {
-    context.action = [flags](Context& c) { return Logs(c, *flags); };
-  });
+  command->callback([&context, flags] { context.action = [flags](Context& c) { return Logs(c, *flags); }; });
 }
 
 }  // namespace tp::cli

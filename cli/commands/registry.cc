@@ -33,7 +33,9 @@ std::string SeriesTable(const v1::ListSeriesResponse& response, const Terminal& 
                   {std::to_string(series.gpus_per_node())},
                   {std::to_string(series.total_cards())},
                   {std::to_string(series.free_cards())},
-                  {series.gpus_per_node() == 0 ? "cpu" : series.virtual_cards() ? "virtual" : "real"},
+                  {series.gpus_per_node() == 0 ? "cpu"
+                   : series.virtual_cards()    ? "virtual"
+                                               : "real"},
                   {series.backend()},
                   {series.description()}});
   }
@@ -42,7 +44,8 @@ std::string SeriesTable(const v1::ListSeriesResponse& response, const Terminal& 
 
 // The message's fields become the document's.
 void Merge(Json& document, const google::protobuf::Message& message) {
-  for (const auto& [key, value] : ToJson(message).items()) document[key] = value;
+  const Json fields = ToJson(message);
+  for (const auto& [key, value] : fields.items()) document[key] = value;
 }
 
 absl::StatusOr<ExitCode> ShowProfiles(Context& context) {
@@ -73,7 +76,9 @@ absl::StatusOr<ExitCode> ShowSeries(Context& context) {
 
 void AddRegistryCommands(CLI::App& app, Context& context) {
   app.add_subcommand("profiles", "What --profile takes")->callback([&context] { context.action = ShowProfiles; });
-  app.add_subcommand("series", "The hardware behind the profiles")->callback([&context] { context.action = ShowSeries; });
+  app.add_subcommand("series", "The hardware behind the profiles")->callback([&context] {
+    context.action = ShowSeries;
+  });
 }
 
 }  // namespace tp::cli

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -98,9 +98,7 @@ void AddResultsList(CLI::App& results, Context& context) {
   auto run = std::make_shared<std::string>();
   CLI::App* list = results.add_subcommand("ls", "List the result files");
   list->add_option("RUN", *run, "42, train-42 or @last")->required();
-  list->callback([&context, run] {
-    context.action = [run](Context& c) { return ListResultFiles(c, *run); };
-  });
+  list->callback([&context, run] { context.action = [run](Context& c) { return ListResultFiles(c, *run); }; });
 }
 
 void AddResultsGet(CLI::App& results, Context& context) {
@@ -109,9 +107,7 @@ void AddResultsGet(CLI::App& results, Context& context) {
   get->add_option("RUN", flags->run, "42, train-42 or @last")->required();
   get->add_option("PATH", flags->paths, "Files as `tp results ls` names them (default: all)");
   get->add_option("--to", flags->to, "Directory (default: RUN-results); - prints one file");
-  get->callback([&context, flags] {
-    context.action = [flags](Context& c) { return GetResults(c, *flags); };
-  });
+  get->callback([&context, flags] { context.action = [flags](Context& c) { return GetResults(c, *flags); }; });
 }
 
 void AddResults(CLI::App& app, Context& context) {
@@ -151,7 +147,9 @@ absl::StatusOr<ExitCode> ShowMetrics(Context& context, const MetricFlags& flags)
   answer.fill = [&](Json& document) {
     document["run"] = flags.run;
     document["metrics"] = metrics;
+    document["truncated"] = response.truncated();
   };
+  if (response.truncated()) context.Say("the oldest lines were left out: the answer would have been too large");
   return Show(context, answer);
 }
 
@@ -160,11 +158,10 @@ void AddMetrics(CLI::App& app, Context& context) {
   auto flags = std::make_shared<MetricFlags>();
   command->add_option("RUN", flags->run, "42, train-42 or @last")->required();
   command->add_option("--step", flags->step, "This step of a pipeline, counted from 1")->check(CLI::PositiveNumber);
-  command->add_option("--after-step", flags->after_step, "Leave out training steps below this one")->check(CLI::NonNegativeNumber);
+  command->add_option("--after-step", flags->after_step, "Leave out training steps below this one")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--tail", flags->tail, "Only the last N lines")->check(CLI::PositiveNumber);
-  command->callback([&context, flags] {
-    context.action = [flags](Context& c) { return ShowMetrics(c, *flags); };
-  });
+  command->callback([&context, flags] { context.action = [flags](Context& c) { return ShowMetrics(c, *flags); }; });
 }
 
 }  // namespace

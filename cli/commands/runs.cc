@@ -1,8 +1,8 @@
 // tp status, ls, show, why: looking at runs.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
@@ -119,7 +119,8 @@ absl::StatusOr<ExitCode> ShowWhy(Context& context, const std::string& selector) 
 }
 
 void AddStatus(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("status", "What you have in use, and your runs of the last day; with RUN as show");
+  CLI::App* command =
+      app.add_subcommand("status", "What you have in use, and your runs of the last day; with RUN as show");
   auto runs = std::make_shared<std::vector<std::string>>();
   auto all_users = std::make_shared<bool>(false);
   command->add_option("RUN", *runs, "Runs: 42, train-42 or @last");
@@ -138,31 +139,28 @@ void AddList(CLI::App& app, Context& context) {
   command->add_flag("-A,--all-users", flags->all_users, "Everyone's runs");
   command->add_option("--user", flags->user, "Whose runs (default: yours)")->excludes("--all-users");
   command->add_option("--project", flags->project, "Only of this project");
-  command->add_option("--state", flags->states, "Only in these states; may be repeated")->allow_extra_args(false)->delimiter(',');
-  command->add_option("--label", flags->labels, "Only with this label, key=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--state", flags->states, "Only in these states; may be repeated")
+      ->allow_extra_args(false)
+      ->delimiter(',');
+  command->add_option("--label", flags->labels, "Only with this label, key=value; may be repeated")
+      ->allow_extra_args(false);
   command->add_option("--since", flags->since, "Leave out runs that ended before this (36h, 7d, 2026-11-30)");
   command->add_option("-n,--limit", flags->limit, "At most so many; 0: all")->check(CLI::NonNegativeNumber);
-  command->callback([&context, flags] {
-    context.action = [flags](Context& c) { return ShowList(c, *flags); };
-  });
+  command->callback([&context, flags] { context.action = [flags](Context& c) { return ShowList(c, *flags); }; });
 }
 
 void AddShow(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("show", "All about a run");
   auto runs = std::make_shared<std::vector<std::string>>();
   command->add_option("RUN", *runs, "Runs: 42, train-42 or @last")->required();
-  command->callback([&context, runs] {
-    context.action = [runs](Context& c) { return ShowRuns(c, *runs); };
-  });
+  command->callback([&context, runs] { context.action = [runs](Context& c) { return ShowRuns(c, *runs); }; });
 }
 
 void AddWhy(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("why", "What keeps a run from starting, and what frees it");
   auto run = std::make_shared<std::string>();
   command->add_option("RUN", *run, "42, train-42 or @last")->required();
-  command->callback([&context, run] {
-    context.action = [run](Context& c) { return ShowWhy(c, *run); };
-  });
+  command->callback([&context, run] { context.action = [run](Context& c) { return ShowWhy(c, *run); }; });
 }
 
 }  // namespace

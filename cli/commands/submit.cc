@@ -1,8 +1,8 @@
 // tp submit: the working directory and a command become a run.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
@@ -102,7 +102,8 @@ absl::StatusOr<ExitCode> Submit(Context& context, const SubmitOptions& options) 
 }  // namespace
 
 void AddSubmitCommand(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("submit", "Run a command on the cluster: tp submit [flags] -- COMMAND [ARG...]");
+  CLI::App* command =
+      app.add_subcommand("submit", "Run a command on the cluster: tp submit [flags] -- COMMAND [ARG...]");
   command->footer(
       "The working directory goes along, without .git, __pycache__, venv, .venv, node_modules and *.pyc.\n"
       "Prints the run's id. Example: tp submit --profile h200:16 --time-limit 12h -- torchrun train.py");
@@ -121,9 +122,7 @@ void AddSubmitCommand(CLI::App& app, Context& context) {
   command->add_flag("--dry-run", options->dry_run, "Show what would run, and what it would wait for; create nothing");
   command->add_flag("--wait", options->wait, "Wait for the end; exit as `tp wait` does");
   command->add_flag("-f,--follow", options->follow, "Print the log until the end; exit as `tp wait` does");
-  command->callback([&context, options] {
-    context.action = [options](Context& c) { return Submit(c, *options); };
-  });
+  command->callback([&context, options] { context.action = [options](Context& c) { return Submit(c, *options); }; });
 }
 
 }  // namespace tp::cli

@@ -1,8 +1,8 @@
 // tp whoami, version.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
@@ -18,7 +18,9 @@ absl::StatusOr<ExitCode> ShowWhoAmI(Context& context) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_ASSIGN_OR_RETURN(const v1::WhoAmIResponse me, client->Call(&v1::SystemService::Stub::WhoAmI, v1::WhoAmIRequest()));
   Answer answer;
-  answer.table = [&](bool) { return EscapeControl(fmt::format("{} ({}) at {}", me.user(), me.role(), client->target())) + "\n"; };
+  answer.table = [&](bool) {
+    return EscapeControl(fmt::format("{} ({}) at {}", me.user(), me.role(), client->target())) + "\n";
+  };
   answer.fill = [&](Json& document) {
     document["user"] = me.user();
     document["role"] = me.role();
@@ -36,7 +38,8 @@ absl::StatusOr<ExitCode> ShowClientVersion(const Context& context) {
 }
 
 std::string VersionLines(const v1::GetServerInfoResponse& info) {
-  const std::string server = fmt::format("tpd {} (deployment {}, epoch {})", info.version(), info.deployment(), info.epoch());
+  const std::string server =
+      fmt::format("tpd {} (deployment {}, epoch {})", info.version(), info.deployment(), info.epoch());
   return fmt::format("tp {}\n{}\n", ClientVersion(), EscapeControl(server));
 }
 

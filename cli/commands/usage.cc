@@ -1,8 +1,8 @@
 // tp usage: gpu_seconds, summed and behind the sums.
 #include <memory>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
@@ -110,7 +110,8 @@ absl::StatusOr<Intervals> FetchIntervals(Client& client, const UsageFlags& flags
   request.set_page_size(kPageSize);
   Intervals intervals;
   do {
-    TP_ASSIGN_OR_RETURN(const v1::ListIntervalsResponse page, client.Call(&v1::UsageService::Stub::ListIntervals, request));
+    TP_ASSIGN_OR_RETURN(const v1::ListIntervalsResponse page,
+                        client.Call(&v1::UsageService::Stub::ListIntervals, request));
     intervals.insert(intervals.end(), page.intervals().begin(), page.intervals().end());
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -118,11 +119,16 @@ absl::StatusOr<Intervals> FetchIntervals(Client& client, const UsageFlags& flags
 }
 
 std::string IntervalTable(const Intervals& intervals, bool wide, const Terminal& terminal) {
-  std::vector<Column> columns = {{"SEQ", Align::kRight},   {"RUN", Align::kLeft, true},
-                                 {"STEP", Align::kRight},  {"ATTEMPT", Align::kRight},
-                                 {"SERIES"},               {"CARDS", Align::kRight},
-                                 {"START"},                {"END"},
-                                 {"GPU-SECONDS", Align::kRight}, {"EVIDENCE", Align::kLeft, true}};
+  std::vector<Column> columns = {{"SEQ", Align::kRight},
+                                 {"RUN", Align::kLeft, true},
+                                 {"STEP", Align::kRight},
+                                 {"ATTEMPT", Align::kRight},
+                                 {"SERIES"},
+                                 {"CARDS", Align::kRight},
+                                 {"START"},
+                                 {"END"},
+                                 {"GPU-SECONDS", Align::kRight},
+                                 {"EVIDENCE", Align::kLeft, true}};
   if (wide) columns.insert(columns.end(), {{"POOL", Align::kRight}, {"PROFILE"}, {"USER"}, {"PROJECT"}});
   Table table(columns);
   for (const v1::Interval& interval : intervals) {
@@ -137,7 +143,8 @@ std::string IntervalTable(const Intervals& intervals, bool wide, const Terminal&
                              {GpuSeconds(interval.gpu_ms())},
                              {interval.evidence() + (interval.flagged() ? " (flagged)" : "")}};
     if (wide) {
-      row.insert(row.end(), {{std::to_string(interval.pool())}, {interval.profile()}, {interval.owner()}, {interval.project()}});
+      row.insert(row.end(),
+                 {{std::to_string(interval.pool())}, {interval.profile()}, {interval.owner()}, {interval.project()}});
     }
     table.AddRow(std::move(row));
   }

@@ -99,7 +99,8 @@ Json MapToJson(const Message& message, const FieldDescriptor* field) {
 
 Json RepeatedToJson(const Message& message, const FieldDescriptor* field) {
   Json array = Json::array();
-  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i) array.push_back(Value(message, field, i));
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, field); ++i)
+    array.push_back(Value(message, field, i));
   return array;
 }
 

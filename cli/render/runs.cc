@@ -47,14 +47,17 @@ std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now)
 }
 
 std::vector<Column> RunColumns(bool wide) {
-  std::vector<Column> columns = {{"ID"},  {"STATE"},
+  std::vector<Column> columns = {{"ID"},
+                                 {"STATE"},
                                  {"REASON", Align::kLeft, true},
-                                 {"PROFILE"}, {"BACKEND"},
+                                 {"PROFILE"},
+                                 {"BACKEND"},
                                  {"AGE", Align::kRight},
                                  {"GPU-TIME", Align::kRight},
                                  {"RETRY", Align::kRight}};
   if (wide) {
-    columns.insert(columns.end(), {{"USER"}, {"PROJECT"}, {"NODES", Align::kLeft, true}, {"LABELS", Align::kLeft, true}});
+    columns.insert(columns.end(),
+                   {{"USER"}, {"PROJECT"}, {"NODES", Align::kLeft, true}, {"LABELS", Align::kLeft, true}});
   }
   return columns;
 }
@@ -128,13 +131,14 @@ std::string GateTable(const v1::Step& step, const Terminal& terminal, absl::Time
 std::vector<Cell> AttemptRow(const v1::Attempt& attempt, absl::Time now) {
   const bool live = attempt.outcome() == v1::JOB_STATE_UNSPECIFIED;
   const absl::Time end = attempt.has_ended_at() ? FromProto(attempt.ended_at()) : now;
-  const std::string failure = attempt.has_failure() ? attempt.failure().kind() + ": " + attempt.failure().sentence() : "";
+  const std::string failure =
+      attempt.has_failure() ? attempt.failure().kind() + ": " + attempt.failure().sentence() : "";
   return {{std::to_string(attempt.number())},
           {live ? "live" : StateName(attempt.outcome()), ColorOf(attempt.outcome())},
           {RelativeTime(FromProto(attempt.created_at()), now)},
           {ShortDuration(end - FromProto(attempt.created_at()))},
           {std::to_string(attempt.cards())},
-          {GpuSeconds(attempt.metered_ms())},
+          {GpuSeconds(attempt.metered_ms() * attempt.cards())},
           {Join({attempt.nodes().begin(), attempt.nodes().end()}, ",")},
           {failure.empty() ? attempt.exit() : failure}};
 }
@@ -166,8 +170,8 @@ std::string EnvironmentText(const v1::StepSpec& spec) {
 }
 
 std::string ShapeText(const v1::Step& step) {
-  std::string shape = step.shape().empty() ? Join({step.spec().profiles().begin(), step.spec().profiles().end()}, ", ")
-                                           : step.shape();
+  std::string shape =
+      step.shape().empty() ? Join({step.spec().profiles().begin(), step.spec().profiles().end()}, ", ") : step.shape();
   size_t at = 0;
   while ((at = shape.find('\n', at)) != std::string::npos) shape.replace(at, 1, ", ");
   return shape;
@@ -256,7 +260,9 @@ bool IsTerminal(v1::RunState state) {
          state == v1::RUN_STATE_PARTIAL;
 }
 
-std::string StateText(const v1::Run& run) { return run.state_text().empty() ? StateName(run.state()) : run.state_text(); }
+std::string StateText(const v1::Run& run) {
+  return run.state_text().empty() ? StateName(run.state()) : run.state_text();
+}
 
 std::string StateText(const v1::Step& step) {
   return step.state_text().empty() ? StateName(step.state()) : step.state_text();

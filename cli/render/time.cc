@@ -109,7 +109,8 @@ absl::StatusOr<absl::Duration> ParseTimeSpan(std::string_view text, std::string_
     }
     seconds += term;
   }
-  if (seconds <= 0) return InvalidArgument("{} {}: not a time; write it with its unit, as in 90s, 45m, 2h30m or 2d", what, text);
+  if (seconds <= 0)
+    return InvalidArgument("{} {}: not a time; write it with its unit, as in 90s, 45m, 2h30m or 2d", what, text);
   return absl::Seconds(seconds);
 }
 

@@ -1,0 +1,170 @@
+#include <csignal>
+
+#include <nlohmann/json.hpp>
+
+#include "command_fixture.h"
+
+namespace tp::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class ControlCommandTest : public CommandTest {
+ protected:
+  ControlCommandTest() {
+    server_.script().runs = {MakeRun(42, "train", v1::RUN_STATE_RUNNING), MakeRun(41, "eval", v1::RUN_STATE_PAUSED)};
+  }
+
+  // What a wait sees, one state after the other.
+  void Watch(std::initializer_list<v1::RunState> states) {
+    for (const v1::RunState state : states) server_.script().watch.push_back(MakeRun(42, "train", state));
+  }
+};
+
+TEST_F(ControlCommandTest, IdsGoToStdoutTalkToStderr) {
+  server_.script().steer_note = "TERM now, KILL after 30s";
+  for (const char* command : {"stop", "pause", "resume", "retry", "cancel", "kill"}) {
+    const Finished tp = Tp({command, "42"});
+    EXPECT_EQ(tp.exit_code, 0) << command;
+    EXPECT_EQ(tp.out, "train-42\n") << command;
+    EXPECT_EQ(tp.err, "train-42: TERM now, KILL after 30s\n") << command;
+  }
+}
+
+TEST_F(ControlCommandTest, QuietSaysNothing) {
+  const Finished tp = Tp({"-q", "stop", "42"});
+  EXPECT_EQ(tp.out, "train-42\n");
+  EXPECT_EQ(tp.err, "");
+}
+
+TEST_F(ControlCommandTest, JsonHasRunAndNote) {
+  server_.script().steer_note = "note";
+  const auto document = nlohmann::json::parse(Tp({"stop", "42", "-o", "json"}).out);
+  EXPECT_EQ(document["runs"][0]["run"]["id"], "train-42");
+  EXPECT_EQ(document["runs"][0]["note"], "note");
+}
+
+TEST_F(ControlCommandTest, EveryRunIsTried) {
+  const Finished tp = Tp({"stop", "42", "7", "41"});
+  EXPECT_EQ(tp.exit_code, 4);
+  EXPECT_EQ(tp.out, "train-42\neval-41\n");
+  EXPECT_THAT(tp.err, HasSubstr("tp: there is no run 7\n"));
+}
+
+TEST_F(ControlCommandTest, ConflictsAndDenialsHaveTheirCodes) {
+  server_.script().failures["RetryRun"] = {{grpc::StatusCode::FAILED_PRECONDITION, "it has SUCCEEDED"},
+                                           {grpc::StatusCode::PERMISSION_DENIED, "not yours"},
+                                           {grpc::StatusCode::ALREADY_EXISTS, "other body"},
+                                           {grpc::StatusCode::INVALID_ARGUMENT, "wrong"}};
+  EXPECT_EQ(Tp({"retry", "42"}).exit_code, 9);
+  EXPECT_EQ(Tp({"retry", "42"}).exit_code, 5);
+  EXPECT_EQ(Tp({"retry", "42"}).exit_code, 9);
+  EXPECT_EQ(Tp({"retry", "42"}).exit_code, 2);
+}
+
+TEST_F(ControlCommandTest, AnUnavailableServerIsAskedAgainWithTheSameId) {
+  server_.script().failures["StopRun"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"},
+                                          {grpc::StatusCode::UNAVAILABLE, "restarting"}};
+  EXPECT_EQ(Tp({"stop", "42"}).exit_code, 0);
+  const std::vector<std::string> ids = server_.asked().request_ids;
+  ASSERT_THAT(ids, SizeIs(3));
+  EXPECT_THAT(ids[0], SizeIs(32));
+  EXPECT_EQ(ids[0], ids[1]);
+  EXPECT_EQ(ids[1], ids[2]);
+}
+
+TEST_F(ControlCommandTest, EachCallHasItsOwnId) {
+  Tp({"stop", "42", "41"});
+  const std::vector<std::string> ids = server_.asked().request_ids;
+  ASSERT_THAT(ids, SizeIs(2));
+  EXPECT_NE(ids[0], ids[1]);
+}
+
+TEST_F(ControlCommandTest, WaitTellsTheEndByItsCode) {
+  for (const auto& [state, code] : std::vector<std::pair<v1::RunState, int>>{{v1::RUN_STATE_SUCCEEDED, 0},
+                                                                             {v1::RUN_STATE_FAILED, 1},
+                                                                             {v1::RUN_STATE_STOPPED, 6},
+                                                                             {v1::RUN_STATE_PARTIAL, 8}}) {
+    server_.script().watch.clear();
+    Watch({v1::RUN_STATE_QUEUED, v1::RUN_STATE_RUNNING, state});
+    const Finished tp = Tp({"wait", "42"});
+    EXPECT_EQ(tp.exit_code, code);
+    EXPECT_EQ(tp.out, "");
+    EXPECT_THAT(tp.err, HasSubstr("train-42: QUEUED\ntrain-42: RUNNING\ntrain-42: "));
+  }
+}
+
+TEST_F(ControlCommandTest, WaitGoesOnWhilePausedAndSaysSo) {
+  Watch({v1::RUN_STATE_PAUSED, v1::RUN_STATE_SUCCEEDED});
+  const Finished tp = Tp({"wait", "42"});
+  EXPECT_EQ(tp.exit_code, 0);
+  EXPECT_THAT(tp.err, HasSubstr("train-42: PAUSED; still waiting\n"));
+}
+
+TEST_F(ControlCommandTest, WaitUntilAState) {
+  Watch({v1::RUN_STATE_QUEUED, v1::RUN_STATE_RUNNING});
+  server_.script().watch_hangs = true;
+  EXPECT_EQ(Tp({"wait", "42", "--until", "running"}).exit_code, 0);
+}
+
+TEST_F(ControlCommandTest, WaitUntilAStateThatWillNotCome) {
+  Watch({v1::RUN_STATE_SUCCEEDED});
+  EXPECT_EQ(Tp({"wait", "42", "--until", "FAILED"}).exit_code, 9);
+  EXPECT_EQ(Tp({"wait", "42", "--until", "DONE"}).exit_code, 2);
+}
+
+TEST_F(ControlCommandTest, WaitTimesOut) {
+  Watch({v1::RUN_STATE_RUNNING});
+  server_.script().watch_hangs = true;
+  const Finished tp = Tp({"wait", "42", "--timeout", "1s"});
+  EXPECT_EQ(tp.exit_code, 7);
+  EXPECT_THAT(tp.err, HasSubstr("gave up waiting: train-42 is still RUNNING, and goes on\n"));
+}
+
+TEST_F(ControlCommandTest, CtrlCLeavesTheRunAlone) {
+  Watch({v1::RUN_STATE_RUNNING});
+  server_.script().watch_hangs = true;
+  const auto tp = Start({"wait", "42"});
+  tp->AwaitErr("RUNNING");
+  tp->Signal(SIGINT);
+  const Finished finished = tp->Wait();
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.err, HasSubstr("train-42 goes on; wait again with: tp wait train-42\n"));
+  EXPECT_THAT(server_.asked().request_ids, SizeIs(0));
+}
+
+TEST_F(ControlCommandTest, WaitOutlivesARestartOfTheServer) {
+  Watch({v1::RUN_STATE_RUNNING});
+  server_.script().failures["WatchRun"] = {{grpc::StatusCode::UNAVAILABLE, "going away"}};
+  server_.script().watch_hangs = true;
+  const auto tp = Start({"wait", "42", "--until", "running"});
+  EXPECT_EQ(tp->Wait().exit_code, 0);
+  server_.script().watch.clear();
+  Watch({v1::RUN_STATE_QUEUED});
+  server_.script().failures["WatchRun"] = {{grpc::StatusCode::UNAVAILABLE, "going away"}};
+  const auto waiting = Start({"wait", "42"});
+  server_.AwaitHanging();
+  waiting->Signal(SIGINT);
+  const Finished finished = waiting->Wait();
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_THAT(finished.err, HasSubstr("the server is away; waiting for it\n"));
+}
+
+TEST_F(ControlCommandTest, AWatchThatEndsEarlyIsOpenedAgain) {
+  Watch({v1::RUN_STATE_RUNNING});
+  const auto tp = Start({"wait", "42", "--timeout", "2s"});
+  EXPECT_EQ(tp->Wait().exit_code, 7);
+  EXPECT_GT(server_.asked().watches, 1);
+}
+
+TEST_F(ControlCommandTest, WaitForSeveralTellsTheFirstThatDidNotSucceed) {
+  Watch({v1::RUN_STATE_FAILED});
+  const Finished tp = Tp({"wait", "42", "41", "-o", "name"});
+  EXPECT_EQ(tp.exit_code, 1);
+  EXPECT_EQ(tp.out, "train-42\ntrain-42\n") << "the fake server shows the same run for both";
+}
+
+}  // namespace
+}  // namespace tp::cli

@@ -1,0 +1,373 @@
+#include "fake_server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include <fmt/format.h>
+#include <grpcpp/server_builder.h>
+
+#include "tp/v1/error.pb.h"
+
+namespace tp::cli {
+namespace {
+
+grpc::Status NoSuchRun(const std::string& selector) {
+  v1::ErrorDetail detail;
+  detail.set_reason("RUN_NOT_FOUND");
+  detail.set_field("run");
+  return {grpc::StatusCode::NOT_FOUND, fmt::format("there is no run {}", selector), detail.SerializeAsString()};
+}
+
+}  // namespace
+
+grpc::Status FakeServer::Enter(grpc::ServerContext* context, const std::string& method) {
+  const auto& metadata = context->client_metadata();
+  const auto token = metadata.find("authorization");
+  const std::string expected = std::string("Bearer ") + kTestToken;
+  if (token == metadata.end() || std::string(token->second.data(), token->second.size()) != expected) {
+    return {grpc::StatusCode::UNAUTHENTICATED, "the token is not known"};
+  }
+  const std::scoped_lock lock(mutex_);
+  auto& failures = script_.failures[method];
+  if (failures.empty()) return grpc::Status::OK;
+  const grpc::Status failure = failures.front();
+  failures.pop_front();
+  return failure;
+}
+
+const v1::Run* FakeServer::Find(const std::string& selector) const {
+  const auto found = std::find_if(script_.runs.begin(), script_.runs.end(), [&](const v1::Run& run) {
+    return selector == "@last" || run.id() == selector || std::to_string(run.n()) == selector;
+  });
+  return found == script_.runs.end() ? nullptr : &*found;
+}
+
+grpc::Status FakeServer::HangUntilCancelled(grpc::ServerContext* context) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++hanging_;
+    hanging_changed_.notify_all();
+  }
+  while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  return grpc::Status::CANCELLED;
+}
+
+void FakeServer::AwaitHanging() {
+  std::unique_lock lock(mutex_);
+  hanging_changed_.wait(lock, [this] { return hanging_ > 0; });
+  hanging_ = 0;
+}
+
+Asked FakeServer::asked() const {
+  const std::scoped_lock lock(mutex_);
+  return asked_;
+}
+
+class FakeServer::Runs final : public v1::RunService::Service {
+ public:
+  explicit Runs(FakeServer& server) : server_(server) {}
+
+  grpc::Status SubmitRun(grpc::ServerContext* context, const v1::SubmitRunRequest* request,
+                         v1::SubmitRunResponse* response) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.submits.push_back(*request);
+      server_.asked_.request_ids.push_back(request->request_id());
+    }
+    if (const grpc::Status status = server_.Enter(context, "SubmitRun"); !status.ok()) return status;
+    *response->mutable_run() = server_.script_.runs.at(0);
+    *response->mutable_run()->mutable_steps(0)->mutable_spec() = request->steps(0);
+    response->mutable_notes()->Assign(server_.script_.notes.begin(), server_.script_.notes.end());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetRun(grpc::ServerContext* context, const v1::GetRunRequest* request,
+                      v1::GetRunResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "GetRun"); !status.ok()) return status;
+    const v1::Run* run = server_.Find(request->run());
+    if (run == nullptr) return NoSuchRun(request->run());
+    *response->mutable_run() = *run;
+    return grpc::Status::OK;
+  }
+
+  // Pages of the size that was asked for; the token is the place to go on from.
+  grpc::Status ListRuns(grpc::ServerContext* context, const v1::ListRunsRequest* request,
+                        v1::ListRunsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListRuns"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.lists.push_back(*request);
+    const auto begin = static_cast<size_t>(std::atoi(request->page_token().c_str()));
+    const size_t end = std::min(server_.script_.runs.size(), begin + static_cast<size_t>(request->page_size()));
+    for (size_t i = begin; i < end; ++i) *response->add_runs() = server_.script_.runs[i];
+    if (end < server_.script_.runs.size()) response->set_next_page_token(std::to_string(end));
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WatchRun(grpc::ServerContext* context, const v1::WatchRunRequest* request,
+                        grpc::ServerWriter<v1::WatchRunResponse>* writer) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      ++server_.asked_.watches;
+    }
+    if (server_.Find(request->run()) == nullptr) return NoSuchRun(request->run());
+    for (const v1::Run& run : server_.script_.watch) {
+      v1::WatchRunResponse response;
+      *response.mutable_run() = run;
+      writer->Write(response);
+    }
+    if (const grpc::Status status = server_.Enter(context, "WatchRun"); !status.ok()) return status;
+    return server_.script_.watch_hangs ? server_.HangUntilCancelled(context) : grpc::Status::OK;
+  }
+
+  grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest*,
+                           grpc::ServerWriter<v1::WatchEventsResponse>* writer) override {
+    if (const grpc::Status status = server_.Enter(context, "WatchEvents"); !status.ok()) return status;
+    for (const v1::WatchEventsResponse& response : server_.script_.event_stream) writer->Write(response);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status StopRun(grpc::ServerContext* context, const v1::StopRunRequest* request,
+                       v1::StopRunResponse* response) override {
+    return Steer(context, "StopRun", *request, *response);
+  }
+  grpc::Status PauseRun(grpc::ServerContext* context, const v1::PauseRunRequest* request,
+                        v1::PauseRunResponse* response) override {
+    return Steer(context, "PauseRun", *request, *response);
+  }
+  grpc::Status ResumeRun(grpc::ServerContext* context, const v1::ResumeRunRequest* request,
+                         v1::ResumeRunResponse* response) override {
+    return Steer(context, "ResumeRun", *request, *response);
+  }
+  grpc::Status RetryRun(grpc::ServerContext* context, const v1::RetryRunRequest* request,
+                        v1::RetryRunResponse* response) override {
+    return Steer(context, "RetryRun", *request, *response);
+  }
+
+  grpc::Status ListRunEvents(grpc::ServerContext* context, const v1::ListRunEventsRequest* request,
+                             v1::ListRunEventsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListRunEvents"); !status.ok()) return status;
+    if (server_.Find(request->run()) == nullptr) return NoSuchRun(request->run());
+    for (const v1::Event& event : server_.script_.events) {
+      if (event.revision() > request->after_revision()) *response->add_events() = event;
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListResults(grpc::ServerContext* context, const v1::ListResultsRequest*,
+                           v1::ListResultsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListResults"); !status.ok()) return status;
+    for (const auto& [path, content] : server_.script_.results) {
+      v1::ResultFile& file = *response->add_files();
+      file.set_path(path);
+      file.set_bytes(static_cast<int64_t>(content.size()));
+      file.mutable_modified_at()->set_seconds(1'796'025'612);
+    }
+    return grpc::Status::OK;
+  }
+
+  // Byte by byte from the offset on; a failure that is due comes after the first.
+  grpc::Status ReadResult(grpc::ServerContext* context, const v1::ReadResultRequest* request,
+                          grpc::ServerWriter<v1::ReadResultResponse>* writer) override {
+    const auto found = server_.script_.results.find(request->path());
+    if (found == server_.script_.results.end()) {
+      return {grpc::StatusCode::NOT_FOUND, fmt::format("there is no result {}", request->path())};
+    }
+    for (size_t i = static_cast<size_t>(request->offset()); i < found->second.size(); ++i) {
+      v1::ReadResultResponse response;
+      response.set_data(found->second.substr(i, 1));
+      writer->Write(response);
+      if (const grpc::Status status = server_.Enter(context, "ReadResult"); !status.ok()) return status;
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ReadMetrics(grpc::ServerContext* context, const v1::ReadMetricsRequest*,
+                           v1::ReadMetricsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ReadMetrics"); !status.ok()) return status;
+    response->mutable_lines()->Assign(server_.script_.metrics.begin(), server_.script_.metrics.end());
+    return grpc::Status::OK;
+  }
+
+ private:
+  template <typename Request, typename Response>
+  grpc::Status Steer(grpc::ServerContext* context, const std::string& method, const Request& request,
+                     Response& response) {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.request_ids.push_back(request.request_id());
+    }
+    if (const grpc::Status status = server_.Enter(context, method); !status.ok()) return status;
+    const v1::Run* run = server_.Find(request.run());
+    if (run == nullptr) return NoSuchRun(request.run());
+    *response.mutable_run() = *run;
+    response.set_note(server_.script_.steer_note);
+    return grpc::Status::OK;
+  }
+
+  FakeServer& server_;
+};
+
+class FakeServer::Logs final : public v1::LogService::Service {
+ public:
+  explicit Logs(FakeServer& server) : server_(server) {}
+
+  grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
+                       grpc::ServerWriter<v1::ReadLogResponse>* writer) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.logs.push_back(*request);
+    }
+    if (server_.Find(request->run()) == nullptr) return NoSuchRun(request->run());
+    for (const v1::ReadLogResponse& chunk : server_.script_.log) writer->Write(chunk);
+    if (const grpc::Status status = server_.Enter(context, "ReadLog"); !status.ok()) return status;
+    return server_.script_.log_hangs ? server_.HangUntilCancelled(context) : grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::Snapshots final : public v1::SnapshotService::Service {
+ public:
+  explicit Snapshots(FakeServer& server) : server_(server) {}
+
+  grpc::Status UploadSnapshot(grpc::ServerContext* context, grpc::ServerReader<v1::UploadSnapshotRequest>* reader,
+                              v1::UploadSnapshotResponse* response) override {
+    v1::UploadSnapshotRequest part;
+    if (!reader->Read(&part) || !part.has_header()) return {grpc::StatusCode::INVALID_ARGUMENT, "no header"};
+    const v1::SnapshotHeader header = part.header();
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      ++server_.asked_.uploads;
+      server_.asked_.request_ids.push_back(header.request_id());
+    }
+    if (const grpc::Status status = server_.Enter(context, "UploadSnapshot"); !status.ok()) return status;
+    std::string archive;
+    while (reader->Read(&part)) archive += part.data();
+    if (static_cast<int64_t>(archive.size()) != header.bytes())
+      return {grpc::StatusCode::INVALID_ARGUMENT, "cut short"};
+    const std::scoped_lock lock(server_.mutex_);
+    server_.script_.snapshots[header.sha256()] = archive;
+    response->set_snapshot_id(header.sha256());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetSnapshot(grpc::ServerContext* context, const v1::GetSnapshotRequest* request,
+                           v1::GetSnapshotResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "GetSnapshot"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    if (server_.script_.snapshots.count(request->snapshot_id()) == 0) {
+      return {grpc::StatusCode::NOT_FOUND, "there is no such snapshot"};
+    }
+    response->set_snapshot_id(request->snapshot_id());
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::Registry final : public v1::RegistryService::Service {
+ public:
+  explicit Registry(FakeServer& server) : server_(server) {}
+
+  grpc::Status ListSeries(grpc::ServerContext* context, const v1::ListSeriesRequest*,
+                          v1::ListSeriesResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListSeries"); !status.ok()) return status;
+    response->mutable_series()->Assign(server_.script_.series.begin(), server_.script_.series.end());
+    response->set_registry_version(3);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListProfiles(grpc::ServerContext* context, const v1::ListProfilesRequest*,
+                            v1::ListProfilesResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListProfiles"); !status.ok()) return status;
+    response->mutable_profiles()->Assign(server_.script_.profiles.begin(), server_.script_.profiles.end());
+    response->set_registry_version(3);
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::Usage final : public v1::UsageService::Service {
+ public:
+  explicit Usage(FakeServer& server) : server_(server) {}
+
+  grpc::Status QueryUsage(grpc::ServerContext* context, const v1::QueryUsageRequest* request,
+                          v1::QueryUsageResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "QueryUsage"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.usages.push_back(*request);
+    *response = server_.script_.usage;
+    return grpc::Status::OK;
+  }
+
+  // One interval a page.
+  grpc::Status ListIntervals(grpc::ServerContext* context, const v1::ListIntervalsRequest* request,
+                             v1::ListIntervalsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListIntervals"); !status.ok()) return status;
+    const auto at = static_cast<size_t>(std::atoi(request->page_token().c_str()));
+    if (at >= server_.script_.intervals.size()) return grpc::Status::OK;
+    *response->add_intervals() = server_.script_.intervals[at];
+    if (at + 1 < server_.script_.intervals.size()) response->set_next_page_token(std::to_string(at + 1));
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::System final : public v1::SystemService::Service {
+ public:
+  explicit System(FakeServer& server) : server_(server) {}
+
+  grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest*,
+                             v1::GetServerInfoResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "GetServerInfo"); !status.ok()) return status;
+    response->set_version(server_.script_.version);
+    response->set_deployment("test");
+    response->set_epoch(2);
+    response->set_revision(77);
+    response->set_registry_version(3);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status WhoAmI(grpc::ServerContext* context, const v1::WhoAmIRequest*, v1::WhoAmIResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "WhoAmI"); !status.ok()) return status;
+    response->set_user("alice");
+    response->set_role("user");
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+FakeServer::FakeServer()
+    : runs_(std::make_unique<Runs>(*this)),
+      logs_(std::make_unique<Logs>(*this)),
+      snapshots_(std::make_unique<Snapshots>(*this)),
+      registry_(std::make_unique<Registry>(*this)),
+      usage_(std::make_unique<Usage>(*this)),
+      system_(std::make_unique<System>(*this)) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+  builder.RegisterService(runs_.get());
+  builder.RegisterService(logs_.get());
+  builder.RegisterService(snapshots_.get());
+  builder.RegisterService(registry_.get());
+  builder.RegisterService(usage_.get());
+  builder.RegisterService(system_.get());
+  server_ = builder.BuildAndStart();
+  if (!server_) std::abort();
+}
+
+FakeServer::~FakeServer() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+std::string FakeServer::address() const { return fmt::format("127.0.0.1:{}", port_); }
+
+}  // namespace tp::cli

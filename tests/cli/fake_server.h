@@ -1,0 +1,98 @@
+// A tpd of a test: scripted answers over the real API, and a record of what was asked. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <grpcpp/server.h>
+
+#include "tp/v1/log.grpc.pb.h"
+#include "tp/v1/registry.grpc.pb.h"
+#include "tp/v1/run.grpc.pb.h"
+#include "tp/v1/snapshot.grpc.pb.h"
+#include "tp/v1/system.grpc.pb.h"
+#include "tp/v1/usage.grpc.pb.h"
+
+namespace tp::cli {
+
+inline constexpr const char* kTestToken = "tp_0123456789abcdef_test";
+
+// What the server knows and does. Set before the call it is for.
+struct Script {
+  std::vector<v1::Run> runs;       // newest first
+  std::vector<std::string> notes;  // of a submission
+  std::string steer_note;          // of stop, pause, resume, retry
+  std::vector<v1::Run> watch;      // what WatchRun sends
+  bool watch_hangs = false;        // after that, instead of ending
+  std::vector<v1::ReadLogResponse> log;
+  bool log_hangs = false;
+  std::vector<v1::Event> events;
+  std::vector<v1::WatchEventsResponse> event_stream;
+  std::map<std::string, std::string> results;  // content by path
+  std::vector<std::string> metrics;
+  v1::QueryUsageResponse usage;
+  std::vector<v1::Interval> intervals;
+  std::vector<v1::Series> series;
+  std::vector<v1::Profile> profiles;
+  std::string version = "0.1.0";
+  std::map<std::string, std::string> snapshots;  // archive by id
+  // The next calls of a method are answered by these, first to last.
+  std::map<std::string, std::deque<grpc::Status>> failures;
+};
+
+struct Asked {
+  std::vector<v1::SubmitRunRequest> submits;
+  std::vector<v1::ListRunsRequest> lists;
+  std::vector<v1::ReadLogRequest> logs;
+  std::vector<v1::QueryUsageRequest> usages;
+  std::vector<std::string> request_ids;  // of all mutating calls
+  int uploads = 0;
+  int watches = 0;
+};
+
+class FakeServer {
+ public:
+  FakeServer();
+  ~FakeServer();
+
+  std::string address() const;
+  Script& script() { return script_; }
+  Asked asked() const;
+
+  // Waits until a hanging stream has been opened.
+  void AwaitHanging();
+
+ private:
+  class Runs;
+  class Logs;
+  class Snapshots;
+  class Registry;
+  class Usage;
+  class System;
+
+  // What every method does first: token, and failures that are due.
+  grpc::Status Enter(grpc::ServerContext* context, const std::string& method);
+  const v1::Run* Find(const std::string& selector) const;
+  grpc::Status HangUntilCancelled(grpc::ServerContext* context);
+
+  Script script_;
+  mutable std::mutex mutex_;
+  Asked asked_;  // guarded by mutex_
+  std::condition_variable hanging_changed_;
+  int hanging_ = 0;  // guarded by mutex_
+  std::unique_ptr<Runs> runs_;
+  std::unique_ptr<Logs> logs_;
+  std::unique_ptr<Snapshots> snapshots_;
+  std::unique_ptr<Registry> registry_;
+  std::unique_ptr<Usage> usage_;
+  std::unique_ptr<System> system_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace tp::cli

@@ -1,0 +1,165 @@
+#include <csignal>
+
+#include <sys/stat.h>
+#include <nlohmann/json.hpp>
+
+#include "command_fixture.h"
+
+namespace tp::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+class SubmitCommandTest : public CommandTest {
+ protected:
+  SubmitCommandTest() {
+    server_.script().runs = {MakeRun(42, "train", v1::RUN_STATE_QUEUED)};
+    project_.Write("train.py", "print('hello')\n");
+  }
+};
+
+TEST_F(SubmitCommandTest, PrintsTheIdAloneOnStdout) {
+  server_.script().notes = {"A was replaced by the profile"};
+  const Finished tp = Tp({"submit", "--profile", "h200:16", "--", "python3", "train.py"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  EXPECT_EQ(tp.out, "train-42\n");
+  EXPECT_EQ(tp.err, "h200:16 = 2 nodes x 8\nA was replaced by the profile\n");
+}
+
+TEST_F(SubmitCommandTest, SendsWhatWasAsked) {
+  Tp({"submit",    "--profile", "h200:16", "--env", "A=1",          "--env", "B=2", "--label", "team=x",
+      "--project", "p",         "--image", "img",   "--time-limit", "2h",    "--",  "python3", "train.py",
+      "--lr",      "[1,2]",     "--",      "x"});
+  const v1::SubmitRunRequest request = server_.asked().submits.at(0);
+  EXPECT_EQ(request.name(), "train");
+  EXPECT_EQ(request.project(), "p");
+  EXPECT_EQ(request.labels().at("team"), "x");
+  EXPECT_FALSE(request.dry_run());
+  EXPECT_THAT(request.request_id(), SizeIs(32));
+  const v1::StepSpec& step = request.steps(0);
+  EXPECT_THAT(step.argv(), ElementsAre("python3", "train.py", "--lr", "[1,2]", "--", "x"));
+  EXPECT_THAT(step.profiles(), ElementsAre("h200:16"));
+  EXPECT_EQ(step.explicit_env().at("B"), "2");
+  EXPECT_EQ(step.image(), "img");
+  EXPECT_EQ(step.time_limit().seconds(), 7200);
+}
+
+TEST_F(SubmitCommandTest, UploadsTheDirectoryOnce) {
+  EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(server_.asked().uploads, 1);
+  const auto& snapshots = server_.script().snapshots;
+  ASSERT_THAT(snapshots, SizeIs(1));
+  EXPECT_EQ(server_.asked().submits.at(1).snapshot_id(), snapshots.begin()->first);
+  EXPECT_THAT(snapshots.begin()->second, HasSubstr("print('hello')"));
+  project_.Write("train.py", "print('other')\n");
+  EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(server_.asked().uploads, 2);
+}
+
+TEST_F(SubmitCommandTest, UploadsAnotherDirectory) {
+  project_.Write("sub/only.txt", "here");
+  EXPECT_EQ(Tp({"submit", "--dir", "sub", "--", "true"}).exit_code, 0);
+  EXPECT_THAT(server_.script().snapshots.begin()->second, Not(HasSubstr("train.py")));
+}
+
+TEST_F(SubmitCommandTest, ALargeDirectoryArrivesWhole) {
+  project_.Write("data", std::string(3'000'000, 'd'));
+  EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
+  EXPECT_GT(server_.script().snapshots.begin()->second.size(), 3'000'000U);
+}
+
+TEST_F(SubmitCommandTest, NothingIsSubmittedTwice) {
+  server_.script().failures["SubmitRun"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"}};
+  server_.script().failures["UploadSnapshot"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"}};
+  EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
+  const Asked asked = server_.asked();
+  ASSERT_THAT(asked.submits, SizeIs(2));
+  EXPECT_EQ(asked.submits[0].request_id(), asked.submits[1].request_id());
+  ASSERT_THAT(asked.request_ids, SizeIs(4));
+  EXPECT_EQ(asked.request_ids[0], asked.request_ids[1]) << "of the upload";
+  EXPECT_NE(asked.request_ids[1], asked.request_ids[2]);
+}
+
+TEST_F(SubmitCommandTest, RefusalsOfTheServerAreUsageErrors) {
+  server_.script().failures["SubmitRun"] = {
+      {grpc::StatusCode::INVALID_ARGUMENT, "--profile h200:12: 8-card nodes take 8 or 16"}};
+  const Finished tp = Tp({"submit", "--profile", "h200:12", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_EQ(tp.out, "");
+  EXPECT_EQ(tp.err, "tp: --profile h200:12: 8-card nodes take 8 or 16\n");
+}
+
+TEST_F(SubmitCommandTest, DryRunCreatesNothing) {
+  server_.script().notes = {"would wait for CAPACITY"};
+  const Finished tp = Tp({"submit", "--dry-run", "--env", "HF_TOKEN=hunter2", "--", "python3", "train.py"});
+  EXPECT_EQ(tp.exit_code, 0);
+  EXPECT_EQ(server_.asked().uploads, 0);
+  EXPECT_TRUE(server_.asked().submits.at(0).dry_run());
+  EXPECT_EQ(tp.out,
+            "command     python3 train.py\n"
+            "profile     h200:16 = 2 nodes x 8\n"
+            "backend     local\n"
+            "environment HF_TOKEN=***\n"
+            "note: would wait for CAPACITY\n");
+  EXPECT_EQ(tp.err, "nothing was created; the directory has 1 files, 15 B\n");
+}
+
+TEST_F(SubmitCommandTest, JsonHasRunAndNotes) {
+  server_.script().notes = {"note"};
+  const auto document = nlohmann::json::parse(Tp({"submit", "-o", "json", "--env", "A_KEY=hunter2", "--", "true"}).out);
+  EXPECT_EQ(document["run"]["id"], "train-42");
+  EXPECT_EQ(document["notes"][0], "note");
+  EXPECT_EQ(document["run"]["steps"][0]["spec"]["explicit_env"]["A_KEY"], "***");
+}
+
+TEST_F(SubmitCommandTest, WaitExitsAsTheRunDoes) {
+  server_.script().watch = {MakeRun(42, "train", v1::RUN_STATE_FAILED)};
+  const Finished tp = Tp({"submit", "--wait", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 1);
+  EXPECT_EQ(tp.out, "train-42\n");
+}
+
+TEST_F(SubmitCommandTest, FollowPrintsTheLogThenExitsAsTheRunDoes) {
+  v1::ReadLogResponse& chunk = server_.script().log.emplace_back();
+  chunk.set_rank("0-0");
+  chunk.set_attempt(1);
+  chunk.set_data("hello\n");
+  server_.script().watch = {MakeRun(42, "train", v1::RUN_STATE_STOPPED)};
+  const Finished tp = Tp({"submit", "-f", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 6);
+  EXPECT_EQ(tp.out, "train-42\nhello\n");
+}
+
+TEST_F(SubmitCommandTest, CtrlCOnAFollowLeavesTheRunAlone) {
+  server_.script().log_hangs = true;
+  const auto tp = Start({"submit", "-f", "--", "true"});
+  server_.AwaitHanging();
+  tp->Signal(SIGINT);
+  const Finished finished = tp->Wait();
+  EXPECT_EQ(finished.exit_code, 130);
+  EXPECT_EQ(finished.out, "train-42\n");
+  EXPECT_THAT(finished.err, HasSubstr("train-42 goes on; follow it again with: tp logs -f train-42\n"));
+}
+
+TEST_F(SubmitCommandTest, RefusesWhatCannotBePacked) {
+  ASSERT_EQ(::mkfifo((project_ / "pipe").c_str(), 0600), 0);
+  const Finished tp = Tp({"submit", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_THAT(tp.err, HasSubstr("pipe: a device, socket or pipe"));
+  EXPECT_THAT(server_.asked().submits, SizeIs(0));
+}
+
+TEST_F(SubmitCommandTest, NeedsACommandBehindDashes) {
+  EXPECT_EQ(Tp({"submit"}).exit_code, 2);
+  EXPECT_EQ(Tp({"submit", "--"}).exit_code, 2);
+  const Finished tp = Tp({"submit", "python3", "train.py"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_THAT(tp.err, HasSubstr("the job's command goes behind --"));
+}
+
+}  // namespace
+}  // namespace tp::cli

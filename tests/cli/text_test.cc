@@ -1,0 +1,75 @@
+#include "cli/render/text.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/secrets.h"
+
+namespace tp::cli {
+namespace {
+
+TEST(EscapeControlTest, LeavesReadableTextAlone) {
+  EXPECT_EQ(EscapeControl("plain, über, 訓練, \\n"), "plain, über, 訓練, \\n");
+}
+
+TEST(EscapeControlTest, ShowsControlCharacters) {
+  EXPECT_EQ(EscapeControl("a\x1b[31mb\nc\rd\te\x7f"), "a\\x1b[31mb\\nc\\rd\\te\\x7f");
+  EXPECT_EQ(EscapeControl(std::string_view("a\0b", 3)), "a\\x00b");
+}
+
+TEST(EscapeControlTest, ShowsEightBitControlsAndOverrides) {
+  EXPECT_EQ(EscapeControl("a\xc2\x9b"
+                          "31m"),
+            "a\\u009b31m");
+  EXPECT_EQ(EscapeControl("exe\u202egpj"), "exe\\u202egpj");
+  EXPECT_EQ(EscapeControl("a\u2066b\u200bc\ufeff"), "a\\u2066b\\u200bc\\ufeff");
+}
+
+TEST(EscapeControlTest, ShowsBrokenUtf8ByteByByte) {
+  EXPECT_EQ(EscapeControl("a\xff\xc3"), "a\\xff\\xc3");
+  EXPECT_EQ(EscapeControl("\xc0\xaf"), "\\xc0\\xaf") << "overlong";
+  EXPECT_EQ(EscapeControl("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "surrogate";
+  EXPECT_EQ(EscapeControl("\xf5\x80\x80\x80"), "\\xf5\\x80\\x80\\x80") << "above U+10FFFF";
+}
+
+TEST(IsUtf8Test, TellsBrokenFromWhole) {
+  EXPECT_TRUE(IsUtf8(""));
+  EXPECT_TRUE(IsUtf8("über 訓練 😀"));
+  EXPECT_FALSE(IsUtf8("\xe8\xa8"));
+}
+
+class WidthTest : public testing::Test {
+ protected:
+  void SetUp() override { UseUtf8Locale(); }
+};
+
+TEST_F(WidthTest, CountsColumnsNotBytes) {
+  EXPECT_EQ(DisplayWidth("abc"), 3);
+  EXPECT_EQ(DisplayWidth("über"), 4);
+  EXPECT_EQ(DisplayWidth("訓練"), 4);
+  EXPECT_EQ(DisplayWidth("e\u0301"), 1) << "a combining accent takes no column";
+}
+
+TEST_F(WidthTest, CutsBetweenCharactersAndSaysSo) {
+  EXPECT_EQ(FitWidth("abcdef", 6), "abcdef");
+  EXPECT_EQ(FitWidth("abcdef", 4), "abc…");
+  EXPECT_EQ(FitWidth("訓練訓練", 6), "訓練…");
+  EXPECT_EQ(DisplayWidth(FitWidth("訓練訓練", 4)), 3) << "half a wide character is not shown";
+  EXPECT_EQ(FitWidth("abc", 0), "");
+}
+
+TEST(LooksSecretTest, GoesByTheWordsOfTheName) {
+  for (const char* name : {"HF_TOKEN", "WANDB_API_KEY", "aws_secret_access_key", "DB_PASSWORD", "GITHUB_PAT", "AUTH"}) {
+    EXPECT_TRUE(LooksSecret(name, "x")) << name;
+  }
+  for (const char* name : {"TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEYBOARD", "AUTHOR", "PATH"}) {
+    EXPECT_FALSE(LooksSecret(name, "x")) << name;
+  }
+}
+
+TEST(LooksSecretTest, SeesPasswordsInAddresses) {
+  EXPECT_TRUE(LooksSecret("DATABASE_URL", "postgres://me:hunter2@db/x"));
+  EXPECT_FALSE(LooksSecret("DATABASE_URL", "postgres://db:5432/x@y"));
+}
+
+}  // namespace
+}  // namespace tp::cli

@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 template <typename Map>
 std::vector<std::string> KeysOf(const Map& map) {
   std::vector<std::string> keys;
+  keys.reserve(map.size());
   for (const auto& [key, value] : map) keys.push_back(key);
   return keys;
 }

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 using Fields = std::vector<JsonField>;
 
-Type<Json> JsonText(std::string words) { return AsJson(Text(std::move(words))); }
+Type<Json> JsonText(const std::string& words) { return AsJson(Text(words)); }
 
 // What executors of several pools of a job agree on (DESIGN 3).
 constexpr std::array<std::string_view, 5> kSharedKeys = {"namespace", "storage", "queue", "account", "launcher"};

@@ -21,7 +21,7 @@ Type<nlohmann::json> JsonListOf(Type<nlohmann::json> element, std::string words)
 
 // A Type<T> whose value is stored as JSON.
 template <typename T>
-Type<nlohmann::json> AsJson(Type<T> inner) {
+Type<nlohmann::json> AsJson(const Type<T>& inner) {
   Type<nlohmann::json> type;
   type.words = inner.words;
   type.record = inner.record;

@@ -136,6 +136,7 @@ Type<DockerCards> DockerCardsType() {
 
 std::vector<std::string> BackendNames() {
   std::vector<std::string> names;
+  names.reserve(core::kBackends.size());
   for (const core::BackendTraits& backend : core::kBackends) names.emplace_back(backend.name);
   return names;
 }
@@ -143,7 +144,7 @@ std::vector<std::string> BackendNames() {
 Type<std::string> MakeBackendNameType() {
   std::vector<std::pair<std::string, std::string>> choices;
   for (const std::string& name : BackendNames()) choices.emplace_back(name, name);
-  return Choice(std::move(choices));
+  return Choice(choices);
 }
 
 // --- Sections -------------------------------------------------------------------------------------

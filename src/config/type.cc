@@ -89,7 +89,7 @@ void AddUnknown(Position at, std::string_view what, std::string_view name, std::
   problems.Add(at, fmt::format("unknown {} {}{}; {}", what, Quoted(name), in, hint));
 }
 
-Type<std::string> Text(std::string words, TextCheck check) {
+Type<std::string> Text(const std::string& words, TextCheck check) {
   Type<std::string> type;
   type.words = words;
   type.decode = [words, check = std::move(check)](const YamlValue& value, Problems& problems, std::string& out) {
@@ -115,7 +115,7 @@ Type<std::string> Text(std::string words, TextCheck check) {
   return type;
 }
 
-Type<std::string> Name(std::string words) {
+Type<std::string> Name(const std::string& words) {
   Type<std::string> type;
   type.words = words;
   type.decode = [words](const YamlValue& value, Problems& problems, std::string& out) {
@@ -135,7 +135,7 @@ Type<std::string> Name(std::string words) {
   return type;
 }
 
-Type<std::string> Scalar(std::string words) {
+Type<std::string> Scalar(const std::string& words) {
   Type<std::string> type;
   type.words = words;
   type.decode = [words](const YamlValue& value, Problems& problems, std::string& out) {
@@ -251,6 +251,7 @@ bool CheckKeys(const YamlValue& value, const RecordDoc& doc, Problems& problems)
   }
   const size_t before = problems.count();
   std::vector<std::string> known;
+  known.reserve(doc.fields.size());
   for (const FieldDoc& field : doc.fields) known.push_back(field.key);
   for (const auto& [key, item] : value.entries) {
     if (std::find(known.begin(), known.end(), key.text) == known.end()) {
@@ -261,7 +262,7 @@ bool CheckKeys(const YamlValue& value, const RecordDoc& doc, Problems& problems)
   }
   for (const FieldDoc& field : doc.fields) {
     const bool found = std::any_of(value.entries.begin(), value.entries.end(),
-                                   [&](const auto& entry) { return entry.first.text == field.key; });
+                                   [&](const auto& entry) { return entry.key.text == field.key; });
     if (field.required && !found) problems.Add(value.at, fmt::format("{} needs the key '{}'", doc.name, field.key));
   }
   return problems.count() == before;

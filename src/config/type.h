@@ -60,13 +60,13 @@ void AddUnknown(Position at, std::string_view what, std::string_view name, std::
 
 // Text in any form but a number or boolean without quotes. `check` returns what is wrong, or nothing.
 using TextCheck = std::function<std::optional<std::string>(const std::string&)>;
-Type<std::string> Text(std::string words, TextCheck check = nullptr);
+Type<std::string> Text(const std::string& words, TextCheck check = nullptr);
 
 // [a-z0-9][a-z0-9._-]*, at most 63: series, profiles, nodes, frameworks.
-Type<std::string> Name(std::string words);
+Type<std::string> Name(const std::string& words);
 
 // Any scalar, as it is written: values of environment variables.
-Type<std::string> Scalar(std::string words);
+Type<std::string> Scalar(const std::string& words);
 
 Type<bool> Boolean();
 Type<int64_t> Integer(int64_t min, int64_t max);
@@ -75,8 +75,9 @@ Type<absl::Duration> DurationBetween(absl::Duration min, absl::Duration max);
 Type<int64_t> ByteSize(int64_t min, int64_t max);  // `512MiB`
 
 template <typename E>
-Type<E> Choice(std::vector<std::pair<std::string, E>> choices) {
+Type<E> Choice(const std::vector<std::pair<std::string, E>>& choices) {
   std::vector<std::string> names;
+  names.reserve(choices.size());
   for (const auto& [name, value] : choices) names.push_back(name);
   std::string words = "one of";
   for (const std::string& name : names) words += (name == names.front() ? " " : ", ") + name;
@@ -118,7 +119,7 @@ struct Located {
 };
 
 template <typename T>
-Type<Located<T>> At(Type<T> inner) {
+Type<Located<T>> At(const Type<T>& inner) {
   Type<Located<T>> type;
   type.words = inner.words;
   type.record = inner.record;
@@ -131,7 +132,7 @@ Type<Located<T>> At(Type<T> inner) {
 }
 
 template <typename T>
-Type<std::optional<T>> Optional(Type<T> inner) {
+Type<std::optional<T>> Optional(const Type<T>& inner) {
   Type<std::optional<T>> type;
   type.words = inner.words;
   type.record = inner.record;
@@ -143,7 +144,7 @@ Type<std::optional<T>> Optional(Type<T> inner) {
 }
 
 template <typename T>
-Type<std::vector<T>> ListOf(Type<T> element, std::string words) {
+Type<std::vector<T>> ListOf(const Type<T>& element, const std::string& words) {
   Type<std::vector<T>> type;
   type.words = words;
   type.record = element.record;
@@ -174,7 +175,7 @@ template <typename K, typename V>
 using Entries = std::vector<Entry<K, V>>;
 
 template <typename K, typename V>
-Type<Entries<K, V>> MapOf(Type<K> key, Type<V> element, std::string words) {
+Type<Entries<K, V>> MapOf(const Type<K>& key, const Type<V>& element, const std::string& words) {
   Type<Entries<K, V>> type;
   type.words = words;
   type.record = element.record;
@@ -209,7 +210,7 @@ struct Field {
 };
 
 template <typename T, typename M>
-Field<T> Key(std::string key, M T::*member, Type<M> type, std::string sentence) {
+Field<T> Key(std::string key, M T::*member, const Type<M>& type, std::string sentence) {
   Field<T> field;
   field.doc.key = std::move(key);
   field.doc.type = type.words;
@@ -223,8 +224,8 @@ Field<T> Key(std::string key, M T::*member, Type<M> type, std::string sentence) 
 }
 
 template <typename T, typename M>
-Field<T> RequiredKey(std::string key, M T::*member, Type<M> type, std::string sentence) {
-  Field<T> field = Key(std::move(key), member, std::move(type), std::move(sentence));
+Field<T> RequiredKey(std::string key, M T::*member, const Type<M>& type, std::string sentence) {
+  Field<T> field = Key(std::move(key), member, type, std::move(sentence));
   field.doc.required = true;
   field.doc.fallback.clear();
   return field;

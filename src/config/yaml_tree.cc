@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -154,7 +155,7 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (Level& level = open_.back(); level.value.kind == YamlValue::Kind::kMap) {
       // The parser sees that a value is missing only at what follows.
       if (value.kind == YamlValue::Kind::kNull && value.at.line != level.key->at.line) value.at = level.key->at;
-      level.value.entries.emplace_back(*std::move(level.key), std::move(value));
+      level.value.entries.push_back({*std::move(level.key), std::move(value)});
       level.key.reset();
     } else {
       level.value.items.push_back(std::move(value));
@@ -180,7 +181,7 @@ class TreeBuilder : public YAML::EventHandler {
 
 // yaml-cpp's words for the most common mistakes, in ours.
 std::string SyntaxSentence(std::string_view message) {
-  constexpr std::pair<std::string_view, std::string_view> kSentences[] = {
+  static const std::pair<std::string_view, std::string_view> kSentences[] = {
       {YAML::ErrorMsg::MAP_VALUE,
        "a ':' is out of place: check the indentation here and above, and put text with ': ' in quotes"},
       {YAML::ErrorMsg::END_OF_MAP, "this does not continue the mapping above: check the indentation"},

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "config/problem.h"
@@ -20,15 +19,22 @@ struct YamlKey {
   Position at;
 };
 
+struct YamlEntry;
+
 struct YamlValue {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
   Position at;
-  std::string text;              // kScalar
-  bool quoted = false;           // kScalar: in quotes or a block, so it is text whatever it looks like
-  std::vector<YamlValue> items;  // kList
-  std::vector<std::pair<YamlKey, YamlValue>> entries;  // kMap, in the order of the file
+  std::string text;                // kScalar
+  bool quoted = false;             // kScalar: in quotes or a block, so it is text whatever it looks like
+  std::vector<YamlValue> items;    // kList
+  std::vector<YamlEntry> entries;  // kMap, in the order of the file
+};
+
+struct YamlEntry {
+  YamlKey key;
+  YamlValue value;
 };
 
 // What sentences call it: `a mapping`, `the text 'x'`, `the number 4`.

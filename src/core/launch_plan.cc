@@ -93,6 +93,7 @@ const std::string& PoolName(const PoolPlacement& pool) {
 
 std::string JsonStrings(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
+  quoted.reserve(texts.size());
   for (const std::string& text : texts) quoted.push_back(JsonString(text));
   return fmt::format("[{}]", fmt::join(quoted, ","));
 }
@@ -114,12 +115,14 @@ std::string PoolJson(size_t index, const PoolPlacement& pool) {
 
 std::string PoolsJson(const std::vector<PoolPlacement>& pools) {
   std::vector<std::string> items;
+  items.reserve(pools.size());
   for (size_t index = 0; index < pools.size(); ++index) items.push_back(PoolJson(index, pools[index]));
   return fmt::format("[{}]", fmt::join(items, ","));
 }
 
 std::string OverridesJson(const PoolShape& pool) {
   std::vector<std::string> items;
+  items.reserve(pool.overrides_json.size());
   for (const auto& [framework, json] : pool.overrides_json) {
     items.push_back(fmt::format("{}:{}", JsonString(framework), json));
   }

@@ -237,6 +237,24 @@ jobs:
   EXPECT_EQ(ConfigOf(*loaded, "cpu/default"), Json::parse(R"({"run_as":"service","storage":{"volume_name":"v1"}})"));
 }
 
+TEST(Load, EveryBackendsConfigLoads) {
+  const auto loaded = LoadServer(R"(
+jobs:
+  executor_defaults:
+    local: {run_as: service}
+    node: {run_as: owner, storage: {path: /srv/tp, tpd_path: /srv/tp}}
+    slurm: {capacity: managed, account: lab, queue: gpu, storage: {path: /home/tp, tpd_path: /home/tp}}
+    ray_job: {namespace: ml, capacity: managed}
+    volcano_job: {enable_multi_node_networking: true}
+  executors:
+    - {provider: gpu, profile: s, backend: slurm}
+)");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(ConfigOf(*loaded, "gpu/s")["capacity"], "managed");
+  EXPECT_THAT(loaded->registry.executors.at("gpu/s").shared,
+              UnorderedElementsAre(Key("account"), Key("queue"), Key("storage")));
+}
+
 // --- The registry -----------------------------------------------------------------------------------
 
 constexpr char kRegistry[] = R"(

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/overloaded.h"
-#include "core/fold.h"
 #include "base/status.h"
+#include "core/fold.h"
 
 namespace tp::loop {
 
@@ -27,6 +27,7 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
   }
   for (store::OutboxRow& row : loaded.outbox) {
     const int64_t id = row.id;
+    if (row.kind == store::OutboxKind::kSignal) owed_signals_.emplace(row.target.key, row.level);
     outbox_.emplace(id, std::move(row));
   }
 }

@@ -61,8 +61,7 @@ struct Counters {
 
 class Loop {
  public:
-  // `nonce` makes 128 random bits as hex; `sink` outlives the loop. `previous_tail` of the ledger and
-  // all counters come with `loaded`.
+  // `nonce` makes 128 random bits as hex; `sink` outlives the loop. `loaded` is what the store holds now.
   Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::Registry> registry, EffectSink& sink,
        std::function<std::string()> nonce);
 
@@ -151,7 +150,8 @@ class Loop {
   // Steps (loop_steps.cc)
   absl::Status ApplyTo(core::StepRef ref, const core::Event& event, std::string* note = nullptr);
   void Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event);
-  void LogTaken(const core::Step& step, const core::Event& event, const core::Transition& transition);
+  void LogTaken(const core::Step& step, const core::Event& event, const std::vector<core::Taken>& taken);
+  void Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to, std::string note);
   void Quarantine(core::StepRef ref, const absl::Status& why);
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
   void Forget(const core::RunWithSteps& run);
@@ -185,6 +185,7 @@ class Loop {
   std::map<int64_t, core::RunWithSteps> runs_;
   std::map<std::string, core::StepRef> by_key_;
   std::map<int64_t, store::OutboxRow> outbox_;
+  std::set<std::pair<std::string, StopLevel>> owed_signals_;  // of outbox_, by the attempt's key
   std::map<int64_t, int> outbox_failures_;
   std::set<std::pair<absl::Time, int64_t>> outbox_retries_;
   std::set<std::pair<absl::Time, core::StepRef>> timers_;
@@ -194,10 +195,11 @@ class Loop {
   std::set<std::pair<absl::Time, Order>> openings_;     // of waiting_
   std::map<core::StepRef, Order> order_of_;
   std::set<Order> to_consider_;
-  std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // not yet in the Reader's view
+  std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // the newest; the Reader has all
   std::deque<std::pair<std::string, std::string>> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
+  std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
   Counters counters_;
 };
 

@@ -178,13 +178,7 @@ absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& sub
   for (const core::Step& step : kept.steps) {
     batch_.steps.insert(step.ref);
     Reindex(kept, step);
-    store::EventRow row;
-    row.revision = ++meta_.revision;
-    row.at = now_;
-    row.run = kept.run.n;
-    row.step = step.ref.step;
-    row.event = "submitted";
-    batch_.txn.events.push_back(std::move(row));
+    Log(step, "submitted", step.state, step.state, "");
   }
   answer.live = Describe(kept);
   Remember(command, answer);
@@ -234,8 +228,10 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSt
   answer.run_id = run.run.id();
   absl::Status refused;
   bool took = false;
+  // A step that succeeded stays as it is, and refuses where the whole run did.
+  const bool succeeded = core::RollUp(run.steps) == core::RunWord::kSucceeded;
   for (core::Step& step : run.steps) {
-    if (step.state == core::JobState::kSucceeded && run.steps.size() > 1) continue;
+    if ((step.state == core::JobState::kSucceeded) != succeeded) continue;
     absl::StatusOr<core::ResolvedShape> shape = core::ResolveShape(*registry_, step.spec.profiles);
     absl::Status status = shape.ok() ? ApplyTo(step.ref, event, &answer.note)
                                      : FailedPrecondition("its shape is no longer valid: {}", Message(shape.status()));
@@ -246,6 +242,7 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSt
     if (!was_live) runs_.erase(stored.run.n);
     return refused;
   }
+  AfterStepEnded(run);  // a step whose turn cannot come was queued with the others
   answer.live = Describe(run);
   Remember(command, answer);
   Audit(command, answer.run, "retried " + answer.run_id);

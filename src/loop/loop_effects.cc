@@ -51,6 +51,9 @@ void Loop::Enqueue(const core::RunWithSteps& run, const core::Step& step, const 
              },
              effect);
   if (!outbox) return;
+  // One that is still to be delivered is sent again anyway: to a host that is away for a day no second
+  // one is owed.
+  if (row.kind == store::OutboxKind::kSignal && !owed_signals_.emplace(attempt.key, row.level).second) return;
   row.id = meta_.next_outbox++;
   row.attempt = {step.ref, attempt.number};
   row.backend = attempt.shape.backend;
@@ -108,7 +111,11 @@ void Loop::Send(const store::OutboxRow& row) {
 }
 
 void Loop::Done(int64_t outbox_id) {
-  outbox_.erase(outbox_id);
+  if (const auto row = outbox_.find(outbox_id); row != outbox_.end()) {
+    const bool signal = row->second.kind == store::OutboxKind::kSignal;
+    if (signal) owed_signals_.erase({row->second.target.key, row->second.level});
+    outbox_.erase(row);
+  }
   outbox_failures_.erase(outbox_id);
   batch_.txn.outbox_done.push_back(outbox_id);
   batch_.changed = true;

@@ -46,7 +46,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
   if (transition.durable) {
     batch_.changed = true;
     batch_.steps.insert(step.ref);
-    LogTaken(before, event, transition);
+    LogTaken(step, event, transition.taken);
   }
   const core::Attempt* attempt = step.attempt ? &*step.attempt : before.attempt ? &*before.attempt : nullptr;
   for (const core::Effect& effect : transition.effects) Enqueue(run, step, *attempt, effect);
@@ -60,41 +60,39 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
   if (core::IsTerminal(step.state) && !core::IsTerminal(before.state)) AfterStepEnded(run);
 }
 
-// A row that changes no state and says nothing leaves no trace in the log.
-void Loop::LogTaken(const core::Step& step, const core::Event& event, const core::Transition& transition) {
-  for (const core::Taken& taken : transition.taken) {
-    if (taken.from == taken.to && taken.note.empty()) continue;
-    store::EventRow row;
-    row.revision = ++meta_.revision;
-    row.at = now_;
-    row.run = step.ref.run;
-    row.step = step.ref.step;
-    row.attempt = std::max(step.attempts, transition.next.attempts);
-    row.event = core::Name(core::KindOf(event));
-    row.from = taken.from;
-    row.to = taken.to;
-    row.note = taken.note;
-    batch_.txn.events.push_back(std::move(row));
+// A row that changes no state and says nothing, or nothing new, leaves no trace in the log: what is tried
+// again every few seconds for a day fills it otherwise.
+void Loop::LogTaken(const core::Step& step, const core::Event& event, const std::vector<core::Taken>& taken) {
+  for (const core::Taken& row : taken) {
+    const bool silent = row.note.empty() || row.note == last_notes_[step.ref];
+    if (row.from == row.to && silent) continue;
+    Log(step, core::Name(core::KindOf(event)), row.from, row.to, row.note);
   }
+}
+
+void Loop::Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to,
+               std::string note) {
+  last_notes_[step.ref] = note;
+  store::EventRow row;
+  row.revision = ++meta_.revision;
+  row.at = now_;
+  row.run = step.ref.run;
+  row.step = step.ref.step;
+  row.attempt = step.attempts;
+  row.event = event;
+  row.from = from;
+  row.to = to;
+  row.note = std::move(note);
+  batch_.txn.events.push_back(std::move(row));
+  batch_.changed = true;
 }
 
 // An event that cannot be applied holds its own job, and nobody else's.
 void Loop::Quarantine(core::StepRef ref, const absl::Status& why) {
   ++counters_.quarantined;
-  core::Step* step = FindStep(ref);
-  if (!step) return;
-  store::EventRow row;
-  row.revision = ++meta_.revision;
-  row.at = now_;
-  row.run = ref.run;
-  row.step = ref.step;
-  row.attempt = step->attempts;
-  row.event = "quarantined";
-  row.from = step->state;
-  row.to = step->state;
-  row.note = std::string(Message(why));
-  batch_.txn.events.push_back(std::move(row));
-  batch_.changed = true;
+  const core::Step* step = FindStep(ref);
+  std::string note(Message(why));
+  if (step && note != last_notes_[ref]) Log(*step, "quarantined", step->state, step->state, std::move(note));
 }
 
 void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
@@ -151,7 +149,10 @@ void Loop::Unqueue(core::StepRef ref) {
 // Terminal runs leave memory.
 void Loop::Forget(const core::RunWithSteps& run) {
   const int64_t n = run.run.n;
-  for (const core::Step& step : run.steps) Unqueue(step.ref);
+  for (const core::Step& step : run.steps) {
+    Unqueue(step.ref);
+    last_notes_.erase(step.ref);
+  }
   if (over_.emplace(n, Likeness(run)).second) over_order_.push_back(n);
   over_[n] = Likeness(run);
   if (over_order_.size() > kRememberedRuns) {

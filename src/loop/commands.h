@@ -76,7 +76,7 @@ struct LiveRun {
 struct Answer {
   int64_t run = 0;
   std::string run_id;
-  std::string note;  // what the user is told
+  std::string note;  // what the user is told, one sentence a line
   std::optional<LiveRun> live;
 };
 

@@ -127,9 +127,11 @@ class Loop {
   void TakeCommand(CommandMessage& message);
   absl::StatusOr<Answer> Carry(const Command& command);
   absl::StatusOr<Answer> Submit(const Command& command, const SubmitRun& submit);
-  absl::StatusOr<core::RunWithSteps> NewRun(const Command& command, const SubmitRun& submit) const;
+  absl::StatusOr<core::RunWithSteps> NewRun(const Command& command, const SubmitRun& submit,
+                                            std::vector<std::string>* notes) const;
   absl::StatusOr<Answer> Steer(const Command& command, const core::RunWithSteps& stored,
                                const std::function<core::Event(const core::RunWithSteps&)>& make_event);
+  absl::Status ApplyToOver(const core::Step& step, const core::Event& event, std::string* note) const;
   absl::StatusOr<Answer> Retry(const Command& command, const core::RunWithSteps& stored);
   LiveRun Describe(const core::RunWithSteps& run) const;
   std::optional<absl::StatusOr<Answer>> Remembered(const Command& command) const;
@@ -149,6 +151,7 @@ class Loop {
 
   // Steps (loop_steps.cc)
   absl::Status ApplyTo(core::StepRef ref, const core::Event& event, std::string* note = nullptr);
+  static void CopyNote(const std::vector<core::Taken>& taken, std::string* note);
   void Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event);
   void LogTaken(const core::Step& step, const core::Event& event, const std::vector<core::Taken>& taken);
   void Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to, std::string note);

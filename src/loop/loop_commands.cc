@@ -1,6 +1,8 @@
 // Commands of people: who may, what was remembered, and the events they become.
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "base/overloaded.h"
 #include "base/status.h"
 #include "core/resource.h"
@@ -22,8 +24,12 @@ absl::Status Denied(const Principal& who, const core::Run& run) {
                "{} may not change run {} of {}: ask its owner, or an operator", who.user, run.id(), run.owner);
 }
 
-core::Holder HolderOf(const Principal& who, const core::Run& run) {
+// An admin pauses a run of their own as its owner, yet lifts whatever holds it.
+core::Holder PauserOf(const Principal& who, const core::Run& run) {
   return who.user != run.owner && who.at_least(store::Role::kOperator) ? core::Holder::kAdmin : core::Holder::kOwner;
+}
+core::Holder LifterOf(const Principal& who) {
+  return who.at_least(store::Role::kOperator) ? core::Holder::kAdmin : core::Holder::kOwner;
 }
 
 absl::Status CheckSteps(const std::vector<core::StepSpec>& steps) {
@@ -106,12 +112,12 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
           },
           [&](const PauseRun& pause) {
             return Steer(command, pause.stored, [&](const core::RunWithSteps& run) {
-              return core::PauseRequested{HolderOf(command.who, run.run), settings_.policy.pause_grace};
+              return core::PauseRequested{PauserOf(command.who, run.run), settings_.policy.pause_grace};
             });
           },
           [&](const ResumeRun& resume) {
             return Steer(command, resume.stored, [&](const core::RunWithSteps& run) {
-              return core::ResumeRequested{HolderOf(command.who, run.run), run.run.snapshot_available};
+              return core::ResumeRequested{LifterOf(command.who), run.run.snapshot_available};
             });
           },
           [&](const RetryRun& retry) { return Retry(command, retry.stored); },
@@ -135,7 +141,8 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
       command.action);
 }
 
-absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const SubmitRun& submit) const {
+absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const SubmitRun& submit,
+                                                std::vector<std::string>* notes) const {
   TP_RETURN_IF_ERROR(CheckSteps(submit.steps));
   core::RunWithSteps run;
   run.run.n = meta_.next_run;
@@ -152,8 +159,8 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const Su
     step.created_at = now_;
     step.entered_at = now_;
     TP_ASSIGN_OR_RETURN(core::ResolvedShape shape, core::ResolveShape(*registry_, step.spec.profiles));
-    std::vector<std::string> notes;
-    for (const core::PoolShape& pool : shape.pools) TP_RETURN_IF_ERROR(core::MergeEnv(step.spec, pool, &notes).status());
+    notes->insert(notes->end(), shape.notes.begin(), shape.notes.end());
+    for (const core::PoolShape& pool : shape.pools) TP_RETURN_IF_ERROR(core::MergeEnv(step.spec, pool, notes).status());
     run.steps.push_back(std::move(step));
   }
   return run;
@@ -164,8 +171,10 @@ absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& sub
     return Error(absl::StatusCode::kPermissionDenied, "{} may look but not submit: ask an admin for the role user",
                  command.who.user);
   }
-  TP_ASSIGN_OR_RETURN(core::RunWithSteps run, NewRun(command, submit));
+  std::vector<std::string> notes;
+  TP_ASSIGN_OR_RETURN(core::RunWithSteps run, NewRun(command, submit, &notes));
   Answer answer;
+  answer.note = fmt::format("{}", fmt::join(notes, "\n"));
   answer.run_id = run.run.id();
   if (submit.dry_run) {
     answer.live = Describe(run);
@@ -205,7 +214,7 @@ absl::StatusOr<Answer> Loop::Steer(const Command& command, const core::RunWithSt
       if (core::IsTerminal(step.state) && run.steps.size() > 1) continue;
       status = ApplyTo(step.ref, event, &answer.note);
     } else {
-      status = core::Apply(*settings_.table, step, event, now_, settings_.policy).status();
+      status = ApplyToOver(step, event, &answer.note);
     }
     if (status.ok()) took = true;
     refused.Update(status);
@@ -215,6 +224,14 @@ absl::StatusOr<Answer> Loop::Steer(const Command& command, const core::RunWithSt
   Remember(command, answer);
   Audit(command, answer.run, answer.note);
   return answer;
+}
+
+// A run that is over and stays so: only the answer is of interest.
+absl::Status Loop::ApplyToOver(const core::Step& step, const core::Event& event, std::string* note) const {
+  TP_ASSIGN_OR_RETURN(const core::Transition transition,
+                      core::Apply(*settings_.table, step, event, now_, settings_.policy));
+  CopyNote(transition.taken, note);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSteps& stored) {

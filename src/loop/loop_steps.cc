@@ -29,16 +29,20 @@ absl::Status Loop::ApplyTo(core::StepRef ref, const core::Event& event, std::str
   if (!step) return absl::OkStatus();  // late
   TP_ASSIGN_OR_RETURN(core::Transition transition,
                       core::Apply(*settings_.table, *step, event, now_, settings_.policy));
-  if (note) {
-    for (const core::Taken& taken : transition.taken) {
-      if (!taken.note.empty()) *note = taken.note;
-    }
-  }
+  CopyNote(transition.taken, note);
   if (std::string broken = core::BrokenInvariant(transition.next); !broken.empty()) {
     return Internal("step {} of run {} would break a rule of its state ({})", ref.step, ref.run, broken);
   }
   Replace(runs_.at(ref.run), *step, std::move(transition), event);
   return absl::OkStatus();
+}
+
+// What the last row that says something says.
+void Loop::CopyNote(const std::vector<core::Taken>& taken, std::string* note) {
+  if (!note) return;
+  for (const core::Taken& row : taken) {
+    if (!row.note.empty()) *note = row.note;
+  }
 }
 
 void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event) {

@@ -36,8 +36,7 @@ absl::StatusCode CodeOf(int error) {
 }
 
 // A new file with these bytes under a temporary name in the directory.
-absl::StatusOr<std::string> WriteTemporary(const Directory& directory, std::string_view bytes, mode_t mode,
-                                           Sync sync) {
+absl::StatusOr<std::string> WriteTemporary(const Directory& directory, std::string_view bytes, mode_t mode, Sync sync) {
   std::string name = ".tmp." + RandomName();
   const std::string path = directory.At(name);
   UniqueFd fd(openat(directory.fd.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
@@ -55,7 +54,8 @@ absl::StatusOr<std::string> WriteTemporary(const Directory& directory, std::stri
 absl::Status MakeDirectory(int parent, const std::string& name, mode_t mode, const std::string& path) {
   if (mkdirat(parent, name.c_str(), mode) == 0) {
     // The process's umask does not decide who reads the records.
-    return fchmodat(parent, name.c_str(), mode, 0) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "set the mode of", path);
+    return fchmodat(parent, name.c_str(), mode, 0) == 0 ? absl::OkStatus()
+                                                        : ErrnoStatus(errno, "set the mode of", path);
   }
   return errno == EEXIST ? absl::OkStatus() : ErrnoStatus(errno, "make the directory", path);
 }
@@ -163,8 +163,7 @@ absl::Status ReplaceFile(const Directory& directory, const std::string& name, st
 absl::StatusOr<bool> LinkNewFile(const Directory& directory, const std::string& name, std::string_view bytes,
                                  mode_t mode, Sync sync) {
   TP_ASSIGN_OR_RETURN(const std::string temporary, WriteTemporary(directory, bytes, mode, sync));
-  const int error =
-      linkat(directory.fd.get(), temporary.c_str(), directory.fd.get(), name.c_str(), 0) == 0 ? 0 : errno;
+  const int error = linkat(directory.fd.get(), temporary.c_str(), directory.fd.get(), name.c_str(), 0) == 0 ? 0 : errno;
   unlinkat(directory.fd.get(), temporary.c_str(), 0);
   if (error != 0 && error != EEXIST) return ErrnoStatus(error, "link", directory.At(name));
   if (sync == Sync::kDurable) TP_RETURN_IF_ERROR(SyncDirectory(directory));

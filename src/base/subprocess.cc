@@ -69,8 +69,7 @@ class SpawnSetup {
         posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1),
         posix_spawnattr_setsigmask(&attributes_, &none),
         posix_spawnattr_setsigdefault(&attributes_, &all),
-        posix_spawnattr_setflags(&attributes_,
-                                 POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF),
+        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF),
     };
     const auto* failed = std::find_if(errors.begin(), errors.end(), [](int error) { return error != 0; });
     return failed == errors.end() ? 0 : *failed;

@@ -34,7 +34,7 @@ enum class EntryKind { kFile, kDirectory, kSymlink, kHardLink };
 struct ArchiveEntry {
   std::string path;  // relative, without `.`, `..` or empty components
   EntryKind kind = EntryKind::kFile;
-  mode_t mode = 0;          // permission bits only
+  mode_t mode = 0;  // permission bits only
   int64_t mtime_s = 0;
   std::string link_target;  // as stored for a symbolic link; an earlier file's path for a hard link
 };

@@ -48,8 +48,8 @@ AttemptReader::AttemptReader(std::string key, std::string attempt_dir, const std
   for (size_t pool = 0; pool < ranks_per_pool.size(); ++pool) {
     first_of_pool_.push_back(files_.ranks.size());
     for (int rank = 0; rank < ranks_per_pool[pool]; ++rank) {
-      files_.ranks.push_back({.pool = static_cast<int>(pool), .rank = rank, .claim = {}, .started = {}, .ended = {},
-                              .heartbeat = {}});
+      files_.ranks.push_back(
+          {.pool = static_cast<int>(pool), .rank = rank, .claim = {}, .started = {}, .ended = {}, .heartbeat = {}});
     }
   }
   first_of_pool_.push_back(files_.ranks.size());

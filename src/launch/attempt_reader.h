@@ -31,7 +31,7 @@ struct RankFiles {
 
 struct AttemptFiles {
   std::optional<AttemptClaim> claim;
-  bool fence_closed = false;  // read before the claims: a rank without one can then never start
+  bool fence_closed = false;     // read before the claims: a rank without one can then never start
   std::vector<RankFiles> ranks;  // in (pool, rank) order
 };
 

@@ -51,8 +51,8 @@ class TreeWriter {
   absl::Status WriteFile(ArchiveReader& reader, const ArchiveEntry& entry) {
     TP_ASSIGN_OR_RETURN(const Place place, Locate(entry.path));
     const std::string path = place.parent->At(place.name);
-    UniqueFd fd(openat(place.parent->fd.get(), place.name.c_str(),
-                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    UniqueFd fd(
+        openat(place.parent->fd.get(), place.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.valid()) return ErrnoStatus(errno, "create", path);
     for (;;) {
       TP_ASSIGN_OR_RETURN(const std::string_view block, reader.ReadData());

@@ -131,8 +131,8 @@ std::optional<RankClaim> ParseRankClaim(std::string_view bytes, const RankName& 
   const std::optional<int64_t> pid = fields->Integer<int64_t>("runner_pid");
   const std::optional<uint64_t> ticks = fields->Integer<uint64_t>("runner_start_ticks");
   if (!pid || *pid <= 0 || *pid > std::numeric_limits<int32_t>::max() || !ticks) return std::nullopt;
-  return RankClaim{fields->TextOr("nonce", ""), fields->TextOr("host", ""), fields->TextOr("boot_id", ""),
-                   *pid, *ticks, fields->TextOr("cgroup", "")};
+  return RankClaim{fields->TextOr("nonce", ""), fields->TextOr("host", ""), fields->TextOr("boot_id", ""), *pid, *ticks,
+                   fields->TextOr("cgroup", "")};
 }
 
 std::optional<StartRecord> ParseStartRecord(std::string_view bytes, const RankName& name) {

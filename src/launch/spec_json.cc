@@ -28,8 +28,8 @@ nlohmann::ordered_json RankJson(const RankLaunch& rank) {
 }  // namespace
 
 bool LooksSecret(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kWords = {"TOKEN", "SECRET", "PASSWORD", "PASSWD",
-                                                             "KEY",   "CREDENTIAL", "AUTH", "COOKIE"};
+  static constexpr std::array<std::string_view, 8> kWords = {"TOKEN", "SECRET",     "PASSWORD", "PASSWD",
+                                                             "KEY",   "CREDENTIAL", "AUTH",     "COOKIE"};
   std::string upper;
   for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   for (const std::string_view word : kWords) {

@@ -6,11 +6,10 @@
 namespace tp::conformance {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(
-    Local, Conformance,
-    ::testing::Values(WorldParam{"cgroups", [] { return std::make_unique<LocalWorld>(true); }},
-                      WorldParam{"plain", [] { return std::make_unique<LocalWorld>(false); }}),
-    WorldName);
+INSTANTIATE_TEST_SUITE_P(Local, Conformance,
+                         ::testing::Values(WorldParam{"cgroups", [] { return std::make_unique<LocalWorld>(true); }},
+                                           WorldParam{"plain", [] { return std::make_unique<LocalWorld>(false); }}),
+                         WorldName);
 
 }  // namespace
 }  // namespace tp::conformance

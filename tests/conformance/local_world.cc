@@ -50,8 +50,7 @@ void AwaitFile(const std::string& path) {
 
 }  // namespace
 
-LocalWorld::LocalWorld(bool cgroups)
-    : deployment_("t" + RandomName().substr(0, 8)), cgroups_(cgroups) {
+LocalWorld::LocalWorld(bool cgroups) : deployment_("t" + RandomName().substr(0, 8)), cgroups_(cgroups) {
   fs::create_directories(storage_root());
   WriteText(dir_.At("program.sh"), kProgram);
   RestartBackend();

@@ -199,6 +199,18 @@ TEST_P(Conformance, RendersTheSameSpecToTheSameText) {
   EXPECT_EQ(backend().Render(spec), backend().Render(spec));
 }
 
+TEST_P(Conformance, HostilePathsAreOnlyPaths) {
+  LaunchSpec spec = Spec({"exit 0"});
+  const std::string hostile = "hetjob $(x) 'a\"b\\ \xc3\xbc;&-";
+  for (std::string* path : {&spec.paths.attempt_dir, &spec.paths.work_dir, &spec.paths.output_dir,
+                            &spec.paths.results_dir, &spec.ranks[0].env["TP_TEST_WITNESS"]}) {
+    path->replace(path->find(spec.run_id), spec.run_id.size(), hostile);
+  }
+  const EndRecord record = RunToEnd(spec);
+  EXPECT_TRUE(record.clean());
+  EXPECT_EQ(world().NoncesThatRan(spec, 0, 0), std::vector<std::string>{spec.nonce});
+}
+
 TEST_P(Conformance, ArgumentsAndEnvironmentPassUnchanged) {
   LaunchSpec spec = Spec({"exit 0"});
   const std::string hostile = "a b'\"$(touch /tmp/x)`;hetjob\n\t\\ \xc3\xbc \xff =";

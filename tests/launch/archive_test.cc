@@ -43,7 +43,10 @@ class ArchiveTest : public ::testing::Test {
 
 TEST_F(ArchiveTest, RestoresFilesDirectoriesLinksAndModes) {
   TarBuilder tar;
-  tar.Directory("./").Directory("./pkg", 0750).File("./pkg/a.py", "print(1)\n", 0640).File("run.sh", "#!/bin/sh\n", 0755);
+  tar.Directory("./")
+      .Directory("./pkg", 0750)
+      .File("./pkg/a.py", "print(1)\n", 0640)
+      .File("run.sh", "#!/bin/sh\n", 0755);
   tar.Symlink("pkg/up", "../run.sh").Symlink("here", "pkg").HardLink("pkg/b.py", "./pkg/a.py").File("deep/er/x", "");
   ASSERT_TRUE(Extract(tar.Bytes()).ok());
   EXPECT_EQ(ReadText(out() + "/pkg/a.py"), "print(1)\n");

@@ -42,9 +42,11 @@ constexpr char kKey[] = "tp-lab-e1-7-s0-a1";
 
 class AttemptReaderTest : public ::testing::Test {
  protected:
-  void WriteRecord(const std::string& name, int pool, int rank, const std::string& fields, const std::string& nonce = "n1") {
-    WriteText(dir_.At(".new"), fmt::format("tp-record 1\nkey={}\nnonce={}\npool={}\nrank={}\nhost=h\nboot_id=b\n{}end\n",
-                                           kKey, nonce, pool, rank, fields));
+  void WriteRecord(const std::string& name, int pool, int rank, const std::string& fields,
+                   const std::string& nonce = "n1") {
+    WriteText(dir_.At(".new"),
+              fmt::format("tp-record 1\nkey={}\nnonce={}\npool={}\nrank={}\nhost=h\nboot_id=b\n{}end\n", kKey, nonce,
+                          pool, rank, fields));
     fs::rename(dir_.At(".new"), dir_.At(name));
   }
   void WriteClaims(int pool, int rank, const std::string& nonce = "n1") {
@@ -140,7 +142,8 @@ TEST_F(AttemptReaderTest, ATornRecordIsAbsentUntilItIsWhole) {
 
 TEST_F(AttemptReaderTest, NamesOfNoRankAreSkipped) {
   Own();
-  for (const char* name : {"9-9.exit", "0-99.exit", "0.exit", "-.exit", "0-0", "0-0.log", "1-", "18446744073709551616-0.exit"}) {
+  for (const char* name :
+       {"9-9.exit", "0-99.exit", "0.exit", "-.exit", "0-0", "0-0.log", "1-", "18446744073709551616-0.exit"}) {
     WriteText(dir_.At(name), "x");
   }
   AttemptReader reader = Reader();

@@ -42,7 +42,8 @@ TEST(RankClaim, IdentifiesTheRunner) {
 
 TEST(StartRecord, IsReadFromStartAndEnd) {
   const StartRecord expected{"abc", {"n1", "b-1", 10, 1000}, 10000};
-  EXPECT_EQ(ParseStartRecord(OfRank("started_boot_us=10\nstarted_unix_us=1000\nprecision_us=10000\n"), kName), expected);
+  EXPECT_EQ(ParseStartRecord(OfRank("started_boot_us=10\nstarted_unix_us=1000\nprecision_us=10000\n"), kName),
+            expected);
   ASSERT_TRUE(ParseStartRecord(OfRank(kEnded), kName));
   EXPECT_EQ(ParseStartRecord(OfRank(kEnded), kName)->at, expected.at);
 }
@@ -57,9 +58,10 @@ TEST(EndRecord, TellsExitAndSignalApart) {
   EXPECT_TRUE(exited->clean());
   EXPECT_FALSE(exited->signalled());
   EXPECT_EQ(exited->at, (HostStamp{"n1", "b-1", 20, 1010}));
-  const auto killed = ParseEndRecord(OfRank("ended_boot_us=20\nended_unix_us=1010\nexit=killed\ncode=-1\nterm_signal=9\n"
-                                            "signalled=yes\nsignalled_by=tpd\noom_kills=1\nlog_bytes=7\n"),
-                                     kName);
+  const auto killed =
+      ParseEndRecord(OfRank("ended_boot_us=20\nended_unix_us=1010\nexit=killed\ncode=-1\nterm_signal=9\n"
+                            "signalled=yes\nsignalled_by=tpd\noom_kills=1\nlog_bytes=7\n"),
+                     kName);
   ASSERT_TRUE(killed);
   EXPECT_EQ(killed->exit, ExitKind::kKilled);
   EXPECT_EQ(killed->term_signal, 9);
@@ -91,12 +93,14 @@ TEST(EndRecord, ThatContradictsItselfIsNone) {
 }
 
 TEST(EndRecord, WithoutAWordOnSignalsIsNone) {
-  EXPECT_FALSE(ParseEndRecord(OfRank("ended_boot_us=20\nended_unix_us=1010\nexit=exited\ncode=0\nterm_signal=0\n"), kName));
+  EXPECT_FALSE(
+      ParseEndRecord(OfRank("ended_boot_us=20\nended_unix_us=1010\nexit=exited\ncode=0\nterm_signal=0\n"), kName));
 }
 
 TEST(Heartbeat, HasFixedWidthNumbers) {
   const auto beat = ParseHeartbeat(
-      OfRank("count=00000000000000000012\nbeat_boot_us=00000000000000000030\nbeat_unix_us=00000000000000001020\n"), kName);
+      OfRank("count=00000000000000000012\nbeat_boot_us=00000000000000000030\nbeat_unix_us=00000000000000001020\n"),
+      kName);
   ASSERT_TRUE(beat);
   EXPECT_EQ(beat->nonce, "abc");
   EXPECT_EQ(beat->heartbeat, (Heartbeat{12, {"n1", "b-1", 30, 1020}}));
@@ -130,7 +134,8 @@ TEST(AnyRecord, OfAnotherVersionOrTooLongIsAbsent) {
 
 // Whatever bytes a job puts under a record's name, reading them is defined.
 TEST(AnyRecord, SurvivesMutations) {
-  const std::string record = OfRank(std::string(kEnded) + "owner=launch\nrunner_pid=1\nrunner_start_ticks=2\ncount=1\n");
+  const std::string record =
+      OfRank(std::string(kEnded) + "owner=launch\nrunner_pid=1\nrunner_start_ticks=2\ncount=1\n");
   std::mt19937 random(20240607);
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = record;

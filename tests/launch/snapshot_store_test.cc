@@ -31,7 +31,8 @@ class SnapshotStoreTest : public ::testing::Test {
 TEST_F(SnapshotStoreTest, KeepsAnUploadUnderItsDigest) {
   const SnapshotStore store = OpenStore();
   SnapshotWriter writer = *store.Begin();
-  for (size_t at = 0; at < tar_.size(); at += 700) ASSERT_TRUE(writer.Append(std::string_view(tar_).substr(at, 700)).ok());
+  for (size_t at = 0; at < tar_.size(); at += 700)
+    ASSERT_TRUE(writer.Append(std::string_view(tar_).substr(at, 700)).ok());
   const auto info = writer.Commit("");
   ASSERT_TRUE(info.ok()) << info.status();
   EXPECT_TRUE(IsSnapshotId(info->id));

@@ -363,8 +363,7 @@ TEST_F(DriverTest, AThrowingTargetHarmsNoOther) {
   const Observation unknown = inbox_.AwaitObservation("throws", [](const Observation&) { return true; });
   ASSERT_TRUE(std::holds_alternative<Unknown>(unknown));
   EXPECT_THAT(std::get<Unknown>(unknown).why, HasSubstr("a fault"));
-  EXPECT_TRUE(
-      std::holds_alternative<Absent>(inbox_.AwaitObservation("fine", [](const Observation&) { return true; })));
+  EXPECT_TRUE(std::holds_alternative<Absent>(inbox_.AwaitObservation("fine", [](const Observation&) { return true; })));
 }
 
 TEST_F(DriverTest, TooFewAnswersAreNoAnswer) {

@@ -23,9 +23,9 @@ class Lane;
 class Outlet;
 
 struct DriverOptions {
-  int effect_threads = 4;    // of each backend
-  int observe_threads = 2;   // of each backend
-  int max_given_up = 16;     // hung calls whose threads are replaced; beyond, the lane has fewer
+  int effect_threads = 4;     // of each backend
+  int observe_threads = 2;    // of each backend
+  int max_given_up = 16;      // hung calls whose threads are replaced; beyond, the lane has fewer
   size_t observe_batch = 64;  // targets of one Observe call
 
   absl::Duration launch_limit = absl::Minutes(2);

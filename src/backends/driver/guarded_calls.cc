@@ -35,7 +35,9 @@ loop::EffectResult Perform(Backend& backend, const Call& call, const AttemptTarg
         Overloaded{
             [&](const LaunchCall& launch) -> loop::EffectResult { return backend.Launch(launch.spec, deadline); },
             [&](const FenceCall&) -> loop::EffectResult { return backend.Fence(target, deadline); },
-            [&](const SignalCall& signal) -> loop::EffectResult { return backend.Stop(target, signal.level, deadline); },
+            [&](const SignalCall& signal) -> loop::EffectResult {
+              return backend.Stop(target, signal.level, deadline);
+            },
             [&](const RemoveCall&) -> loop::EffectResult { return backend.Remove(target, deadline); },
         },
         call);
@@ -67,6 +69,7 @@ std::vector<Observation> ObserveAll(Backend& backend, const std::vector<AttemptT
   if (targets.size() == 1) return {Unknown{why}};
   // One of them may be at fault; the others are seen all the same.
   std::vector<Observation> single;
+  single.reserve(targets.size());
   for (const AttemptTarget& target : targets) {
     single.push_back(std::move(ObserveAll(backend, {target}, deadline).front()));
   }

@@ -17,9 +17,8 @@ constexpr absl::Duration kLongestWait = absl::Hours(1);
 bool IsEnding(const Observation& seen) {
   const Present* present = std::get_if<Present>(&seen);
   if (present == nullptr) return std::holds_alternative<Absent>(seen);
-  return std::any_of(present->ranks.begin(), present->ranks.end(), [](const RankObservation& rank) {
-    return rank.ended.has_value() || rank.tree == Tree::kGone;
-  });
+  return std::any_of(present->ranks.begin(), present->ranks.end(),
+                     [](const RankObservation& rank) { return rank.ended.has_value() || rank.tree == Tree::kGone; });
 }
 
 }  // namespace
@@ -281,6 +280,7 @@ std::vector<std::string> Lane::TakeDue(Moment now) {
 
 bool Lane::ObserveDue(Lock& lock, std::vector<std::string> keys) {
   std::vector<AttemptTarget> targets;
+  targets.reserve(keys.size());
   for (const std::string& key : keys) targets.push_back(keys_[key].tracked->target);
   const FlightRef flight = Begin(std::move(keys), std::nullopt, options_.observe_limit);
   lock.unlock();

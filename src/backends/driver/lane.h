@@ -66,8 +66,8 @@ class Lane : public std::enable_shared_from_this<Lane> {
     std::deque<Task> tasks;
     std::optional<Tracked> tracked;
     bool busy = false;
-    bool given_up = false;  // busy with a call that nobody waits for any more
-    bool ready = false;     // in ready_
+    bool given_up = false;      // busy with a call that nobody waits for any more
+    bool ready = false;         // in ready_
     std::optional<Moment> due;  // in due_
   };
 

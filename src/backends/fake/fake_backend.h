@@ -54,7 +54,7 @@ class FakeBackend final : public Backend {
   void EndRank(const std::string& key, int pool, int rank, int code);
   void TermFromOutside(const std::string& key, int pool, int rank);
   void KillRunner(const std::string& key, int pool, int rank);  // the tree goes with it, without a record
-  void Vanish(const std::string& key);  // the engine and its storage forget the attempt
+  void Vanish(const std::string& key);                          // the engine and its storage forget the attempt
   void SetEngineEnd(const std::string& key, EngineEnd end, std::string reason);
 
   // --- The witness ------------------------------------------------------------------------------

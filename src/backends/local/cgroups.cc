@@ -9,6 +9,8 @@
 #include <memory>
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "base/file.h"
 #include "base/status.h"
 
@@ -50,7 +52,7 @@ std::string FindCgroupParent(const std::string& deployment) {
   if (mount.empty()) return "";
   // At the top as root, so that the end of tpd's own group is not theirs; else where it was delegated.
   for (const std::string& base : {mount, mount + FindOwnGroup()}) {
-    const std::string parent = base + "/tp-" + deployment;
+    const std::string parent = fmt::format("{}/tp-{}", base, deployment);
     if (IsUsable(base) && MakeCgroup(parent).ok() && IsUsable(parent)) return parent;
   }
   return "";
@@ -67,7 +69,7 @@ absl::Status RemoveCgroups(const std::string& path) {
   while (const dirent* entry = readdir(stream.get())) {
     const std::string name = entry->d_name;
     if (entry->d_type != DT_DIR || name == "." || name == "..") continue;
-    const std::string child = path + "/" + name;
+    const std::string child = fmt::format("{}/{}", path, name);
     if (rmdir(child.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "remove the cgroup", child);
   }
   return rmdir(path.c_str()) == 0 || errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "remove the cgroup", path);

@@ -25,6 +25,7 @@ class Inventory {
     TP_RETURN_IF_ERROR(FindLaunching());
     TP_RETURN_IF_ERROR(VisitRoot());
     std::vector<InventoryItem> items;
+    items.reserve(keys_.size());
     for (const std::string& key : keys_) items.push_back({.key = key, .holds_cards = true});
     return items;
   }
@@ -108,7 +109,7 @@ class Inventory {
     std::vector<std::string> paths;
     for (const std::string& name : *names) {
       std::error_code error;
-      const std::string child = path + "/" + name;
+      const std::string child = fmt::format("{}/{}", path, name);
       if (!name.starts_with('.') && fs::symlink_status(child, error).type() == fs::file_type::directory) {
         paths.push_back(child);
       }

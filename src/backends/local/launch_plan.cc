@@ -32,7 +32,8 @@ absl::Status CheckPath(std::string_view field, std::string_view path) {
   const bool fits = path.starts_with('/') && path.size() <= kMaxPathBytes && !HasNul(path) &&
                     path.find_first_of("\r\n") == std::string_view::npos;
   return fits ? absl::OkStatus()
-              : InvalidArgument("{} must be an absolute path of at most {} bytes without line ends", field, kMaxPathBytes);
+              : InvalidArgument("{} must be an absolute path of at most {} bytes without line ends", field,
+                                kMaxPathBytes);
 }
 
 absl::Status CheckArgv(const std::vector<std::string>& argv) {

@@ -65,10 +65,9 @@ std::optional<ProcessStat> ReadProcess(pid_t pid) {
   int parent = 0;
   long threads = 0;
   unsigned long long start_ticks = 0;
-  const int fields =
-      std::sscanf(text->c_str() + after_name + 1,
-                  " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu", &state, &parent,
-                  &threads, &start_ticks);
+  const int fields = std::sscanf(text->c_str() + after_name + 1,
+                                 " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                                 &state, &parent, &threads, &start_ticks);
   if (fields != 4) return std::nullopt;
   const bool ended = (state == 'Z' && threads <= 1) || state == 'X' || state == 'x';
   return ProcessStat{pid, parent, start_ticks, ended};

@@ -10,8 +10,9 @@
 
 namespace tp::local {
 
-// Every process that a launch call starts carries this variable with `<key>/<nonce>` until it executes
-// the job, so that launches under way can be found.
+// Every process that a launch call starts carries this variable with `<key>/<nonce>` in its environment
+// as /proc shows it, the runners all their life (they are forked, not executed), so that launches under
+// way can be found. The job's own environment is another one.
 inline constexpr char kLaunchMark[] = "TP_LAUNCH_MARK=";
 
 class RankTool {

@@ -139,6 +139,7 @@ void TrackedAttempt::FindDeadRunners() {
   for (size_t i = 0; i < runners_.size(); ++i) {
     const launch::RankFiles& rank = files_->ranks[i];
     Runner& runner = runners_[i];
+    if (rank.ended) runner.pidfd.reset();  // its record says that the tree is gone; its exit is no news
     if (!rank.claim || rank.ended || runner.dead) continue;
     if (runner.pidfd.valid()) {
       polls.push_back({runner.pidfd.get(), POLLIN, 0});
@@ -159,7 +160,9 @@ void TrackedAttempt::FindDeadRunners() {
 
 // A rank that has not claimed can only start while a process of its launch lives and the fence is open.
 absl::Status TrackedAttempt::FindRanksThatCannotStart() {
-  const auto waits = [this](size_t i) { return !files_->ranks[i].claim && !files_->ranks[i].ended && !runners_[i].dead; };
+  const auto waits = [this](size_t i) {
+    return !files_->ranks[i].claim && !files_->ranks[i].ended && !runners_[i].dead;
+  };
   bool any_waits = false;
   for (size_t i = 0; i < runners_.size(); ++i) any_waits = any_waits || waits(i);
   if (!any_waits) return absl::OkStatus();

@@ -11,20 +11,24 @@ namespace {
 
 constexpr std::string_view kHeader = "tp-record 1";
 constexpr std::string_view kEnd = "end";
+constexpr size_t kMaxFields = 256;
 
 // The fields of one whole record, in order of appearance; views into its bytes.
 class Fields {
  public:
   static std::optional<Fields> Parse(std::string_view bytes) {
-    if (bytes.size() > kMaxRecordBytes || TakeLine(bytes) != kHeader) return std::nullopt;
+    if (bytes.size() > kMaxRecordBytes || bytes.find('\0') != std::string_view::npos) return std::nullopt;
+    if (TakeLine(bytes) != kHeader) return std::nullopt;
     Fields fields;
     for (;;) {
       const std::optional<std::string_view> line = TakeLine(bytes);
       if (!line) return std::nullopt;
       if (*line == kEnd) return bytes.empty() ? std::optional(std::move(fields)) : std::nullopt;
       const size_t equals = line->find('=');
-      if (equals == std::string_view::npos) return std::nullopt;
-      fields.items_.push_back({line->substr(0, equals), line->substr(equals + 1)});
+      if (equals == std::string_view::npos || fields.items_.size() == kMaxFields) return std::nullopt;
+      const std::string_view name = line->substr(0, equals);
+      if (fields.Text(name)) return std::nullopt;  // twice: two writers at once
+      fields.items_.push_back({name, line->substr(equals + 1)});
     }
   }
 

@@ -121,6 +121,12 @@ TEST(AnyRecord, TornAtAnyByteIsAbsent) {
   }
 }
 
+TEST(AnyRecord, WithANameTwiceOrANulIsTorn) {
+  EXPECT_FALSE(ParseEndRecord(OfRank(std::string(kEnded) + "code=1\n"), kName));
+  EXPECT_FALSE(ParseEndRecord(OfRank(std::string(kEnded) + std::string("colour=\0\n", 9)), kName));
+  EXPECT_FALSE(ParseEndRecord(OfRank(kEnded) + std::string(1, '\0'), kName));
+}
+
 TEST(AnyRecord, UnknownNamesAreSkipped) {
   EXPECT_TRUE(ParseEndRecord(OfRank(std::string(kEnded) + "colour=red\nlater=\n"), kName));
 }
@@ -130,6 +136,9 @@ TEST(AnyRecord, OfAnotherVersionOrTooLongIsAbsent) {
   record.replace(0, 11, "tp-record 2");
   EXPECT_FALSE(ParseEndRecord(record, kName));
   EXPECT_FALSE(ParseEndRecord(OfRank(std::string(kEnded) + "x=" + std::string(kMaxRecordBytes, 'x') + "\n"), kName));
+  std::string many(kEnded);
+  for (int i = 0; i < 300; ++i) many += "x" + std::to_string(i) + "=\n";
+  EXPECT_FALSE(ParseEndRecord(OfRank(many), kName));
 }
 
 // Whatever bytes a job puts under a record's name, reading them is defined.

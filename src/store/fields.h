@@ -3,6 +3,8 @@
 //
 // The structured bindings are there on purpose: a struct that gains a member fails to compile here until
 // the member is listed, and so can't be silently lost on its way through the store.
+// Stored JSON that lacks a member is refused: one that is added after a release comes with a migration
+// that sets it, e.g. `UPDATE attempt SET sight = json_set(sight, '$.value.last_alive', NULL)`.
 #pragma once
 
 #include <concepts>

@@ -29,10 +29,14 @@ absl::Status WriteEach(Database& database, const std::vector<Row>& rows,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<core::Step>> StepsOf(Database& database, int64_t n) {
-  static const std::string sql = fmt::format("SELECT {} FROM step WHERE run = ? ORDER BY step", kStepColumns);
+// The stored steps of run `n` that the change leaves as they are.
+absl::StatusOr<std::vector<core::Step>> OtherSteps(Database& database, int64_t n, const RunChange& change) {
+  static const std::string sql = fmt::format(
+      "SELECT {} FROM step WHERE run = ? AND step NOT IN (SELECT value FROM json_each(?))", kStepColumns);
+  std::string changed;
+  for (const auto& [index, step] : change.steps) changed += fmt::format("{}{}", changed.empty() ? "" : ",", index);
   Query query(database, sql);
-  query.Bind(n);
+  query.Bind(n, fmt::format("[{}]", changed));
   return ReadAll(query, ReadStep);
 }
 
@@ -101,12 +105,10 @@ absl::Status SqliteStore::WriteChange(int64_t n, const RunChange& change) {
 
 // Of the steps as they will be: those of the change, the others as they are stored.
 absl::StatusOr<RunSummary> SqliteStore::SummaryAfter(int64_t n, const RunChange& change) {
-  TP_ASSIGN_OR_RETURN(std::vector<core::Step> steps, StepsOf(database_, n));
-  std::map<int32_t, core::Step> merged;
-  for (core::Step& step : steps) merged.emplace(step.ref.step, std::move(step));
-  for (const auto& [index, step] : change.steps) merged[index] = *step;
-  steps.clear();
-  for (auto& [index, step] : merged) steps.push_back(std::move(step));
+  TP_ASSIGN_OR_RETURN(std::vector<core::Step> steps, OtherSteps(database_, n, change));
+  for (const auto& [index, step] : change.steps) steps.push_back(*step);
+  std::sort(steps.begin(), steps.end(),
+            [](const core::Step& a, const core::Step& b) { return a.ref.step < b.ref.step; });
   return Summarize(n, steps);
 }
 

@@ -58,53 +58,49 @@ TYPED_TEST(CodecTest, AnyDamageIsSurvived) {
   }
 }
 
-const std::string kSight =
-    R"({"v":1,"value":{"absent_count":2,"absent_since":null,"engine_reason":"busy","last_seen":5,)"
-    R"("unknown_since":null,"unknown_why":"NUL \u0000"}})";
+const std::string kTarget =
+    R"({"v":1,"value":{"attempt_dir":"/runs/1","key":"NUL \u0000","nonce":{"base64":"//4="},"ranks_per_pool":[2,3]}})";
 
 TEST(Codec, IsWrittenAsDocumented) {
-  core::Sight sight;
-  sight.absent_count = 2;
-  sight.engine_reason = "busy";
-  sight.last_seen = absl::FromUnixMicros(5);
-  sight.unknown_why = std::string("NUL \0", 5);
-  EXPECT_EQ(Encode(sight), kSight);
-  EXPECT_EQ(*Decode<core::Sight>(kSight), sight);
+  const AttemptTarget target{std::string("NUL \0", 5), "\xff\xfe", "/runs/1", {2, 3}};
+  EXPECT_EQ(Encode(target), kTarget);
+  EXPECT_EQ(*Decode<AttemptTarget>(kTarget), target);
 
   core::StepSpec spec;
-  spec.argv = {"plain", "\xff\xfe"};
   spec.env = {{"K", "V"}};
   spec.after = core::After{3, core::AfterWhen::kAlways};
+  spec.time_limit = absl::Seconds(2);
   const std::string json = Encode(spec);
-  EXPECT_THAT(json, HasSubstr(R"("argv":["plain",{"base64":"//4="}])"));
   EXPECT_THAT(json, HasSubstr(R"("env":[["K","V"]])"));
   EXPECT_THAT(json, HasSubstr(R"("after":{"step":3,"when":"always"})"));
+  EXPECT_THAT(json, HasSubstr(R"("time_limit":2000000)"));
+  EXPECT_THAT(json, HasSubstr(R"("start_timeout":null)"));
 }
 
 std::string Changed(const std::string& what, const std::string& to) {
-  std::string json = kSight;
+  std::string json = kTarget;
   json.replace(json.find(what), what.size(), to);
   return json;
 }
 
 std::string FaultOf(const std::string& json) {
-  const auto decoded = Decode<core::Sight>(json);
+  const auto decoded = Decode<AttemptTarget>(json);
   EXPECT_EQ(decoded.status().code(), absl::StatusCode::kDataLoss);
   return std::string(Message(decoded.status()));
 }
 
 TEST(Codec, IgnoresWhatALaterVersionAdded) {
-  EXPECT_TRUE(Decode<core::Sight>(Changed(R"("absent_count":2)", R"("added":[1],"absent_count":2)")).ok());
+  EXPECT_TRUE(Decode<AttemptTarget>(Changed(R"("ranks_per_pool")", R"("added":[1],"ranks_per_pool")")).ok());
 }
 
 TEST(Codec, NamesWhatIsWrong) {
-  EXPECT_THAT(FaultOf(Changed(R"("absent_count":2,)", "")), HasSubstr("value.absent_count is missing"));
-  EXPECT_THAT(FaultOf(Changed(R"("absent_count":2)", R"("absent_count":2.5)")), HasSubstr("is not a whole number"));
-  EXPECT_THAT(FaultOf(Changed(R"("absent_count":2)", R"("absent_count":3000000000)")), HasSubstr("is out of range"));
-  EXPECT_THAT(FaultOf(Changed(R"("last_seen":5)", R"("last_seen":18446744073709551615)")),
-              HasSubstr("value.last_seen is out of range"));
-  EXPECT_THAT(FaultOf(Changed(R"("busy")", "7")), HasSubstr("value.engine_reason is not text"));
-  EXPECT_THAT(FaultOf(Changed(R"("busy")", R"({"base64":"?"})")), HasSubstr("is not base64"));
+  EXPECT_THAT(FaultOf(Changed(R"("attempt_dir":"/runs/1",)", "")), HasSubstr("value.attempt_dir is missing"));
+  EXPECT_THAT(FaultOf(Changed("[2,3]", "[2,3.5]")), HasSubstr("value.ranks_per_pool[1] is not a whole number"));
+  EXPECT_THAT(FaultOf(Changed("[2,3]", "[3000000000]")), HasSubstr("value.ranks_per_pool[0] is out of range"));
+  EXPECT_THAT(FaultOf(Changed("[2,3]", "[18446744073709551615]")), HasSubstr("is out of range"));
+  EXPECT_THAT(FaultOf(Changed("[2,3]", "2")), HasSubstr("value.ranks_per_pool is not a list"));
+  EXPECT_THAT(FaultOf(Changed(R"("/runs/1")", "7")), HasSubstr("value.attempt_dir is not text"));
+  EXPECT_THAT(FaultOf(Changed("//4=", "?")), HasSubstr("value.nonce is not base64"));
   EXPECT_THAT(FaultOf(Changed(R"("v":1)", R"("v":2)")), HasSubstr("it has version 2, this tpd knows up to 1"));
   EXPECT_THAT(FaultOf("[]"), HasSubstr("not an object"));
   EXPECT_THAT(FaultOf(""), HasSubstr("not JSON"));

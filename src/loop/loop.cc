@@ -102,9 +102,9 @@ void Loop::TakeObserved(const AttemptObserved& observed) {
 void Loop::TakeTimers() {
   while (!timers_.empty() && timers_.begin()->first <= now_) {
     const auto [at, ref] = *timers_.begin();
-    timers_.erase(timers_.begin());
-    timer_of_.erase(ref);
     if (absl::Status status = ApplyTo(ref, core::TimerFired{}); !status.ok()) Quarantine(ref, status);
+    // Nothing came of it: it is set again by the step's next event, or it would be due for ever.
+    if (timers_.contains({at, ref})) DropTimer(ref);
   }
   while (!outbox_retries_.empty() && outbox_retries_.begin()->first <= now_) {
     const int64_t id = outbox_retries_.begin()->second;

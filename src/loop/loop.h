@@ -157,6 +157,7 @@ class Loop {
   void Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to, std::string note);
   void Quarantine(core::StepRef ref, const absl::Status& why);
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
+  void DropTimer(core::StepRef ref);
   void Forget(const core::RunWithSteps& run);
   void Unqueue(core::StepRef ref);
   void LookAgain(const Order& order, std::optional<absl::Time> at);
@@ -167,7 +168,7 @@ class Loop {
   // Planner (loop_plan.cc)
   void Plan();
   void ConsiderAll();
-  bool Consider(const Order& order, std::set<std::string>& full);
+  absl::StatusOr<bool> Consider(const Order& order, std::set<std::string>& full);
   void Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
   core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
 

@@ -6,6 +6,7 @@
 #include "base/overloaded.h"
 #include "base/status.h"
 #include "core/resource.h"
+#include "loop/guarded.h"
 #include "loop/loop.h"
 
 namespace tp::loop {
@@ -48,7 +49,7 @@ void Loop::TakeCommand(CommandMessage& message) {
   if (auto remembered = Remembered(message.command)) {
     answer = *std::move(remembered);
   } else {
-    answer = Carry(message.command);
+    answer = Guarded([&] { return Carry(message.command); });
   }
   batch_.leaving.push_back(
       [reply = std::move(message.reply), answer = std::move(answer)]() mutable { reply(std::move(answer)); });

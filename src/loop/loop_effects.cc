@@ -3,6 +3,7 @@
 
 #include "base/overloaded.h"
 #include "base/strings.h"
+#include "loop/guarded.h"
 #include "loop/loop.h"
 #include "store/chain.h"
 
@@ -80,7 +81,7 @@ void Loop::SendLater(const store::OutboxRow& row, const core::RunWithSteps* run)
     return;
   }
   const core::Step& step = run->steps[static_cast<size_t>(row.attempt.step.step)];
-  absl::StatusOr<LaunchSpec> spec = core::PlanLaunch(settings_.layout, run->run, step);
+  absl::StatusOr<LaunchSpec> spec = Guarded([&] { return core::PlanLaunch(settings_.layout, run->run, step); });
   ++counters_.launches;
   if (!spec.ok()) {
     batch_.leaving.push_back([this, row] { sink_.Track(row.backend, row.target); });

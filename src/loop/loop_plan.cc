@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "core/resource.h"
+#include "loop/guarded.h"
 #include "loop/loop.h"
 
 namespace tp::loop {
@@ -47,7 +48,9 @@ void Loop::Plan() {
   while (!to_consider_.empty() && launched < settings_.max_launches_per_turn) {
     const Order order = *to_consider_.begin();
     to_consider_.erase(to_consider_.begin());
-    if (Consider(order, full)) ++launched;
+    const absl::StatusOr<bool> launches = Guarded([&] { return Consider(order, full); });
+    if (!launches.ok()) Quarantine(std::get<core::StepRef>(order), launches.status());
+    if (launches.value_or(false)) ++launched;
   }
 }
 
@@ -65,7 +68,7 @@ core::ResolvedShape Loop::ShapeOf(const core::Step& step, std::string* why) cons
   return {};
 }
 
-bool Loop::Consider(const Order& order, std::set<std::string>& full) {
+absl::StatusOr<bool> Loop::Consider(const Order& order, std::set<std::string>& full) {
   const core::StepRef ref = std::get<core::StepRef>(order);
   core::Step* step = FindStep(ref);
   if (!step || step->state != core::JobState::kQueued) return false;

@@ -1,5 +1,6 @@
 // Steps in the loop's hands: applying events, and the indexes that follow from a step's value.
 #include "base/status.h"
+#include "loop/guarded.h"
 #include "loop/loop.h"
 
 namespace tp::loop {
@@ -27,8 +28,9 @@ core::Step* Loop::FindStep(core::StepRef ref) {
 absl::Status Loop::ApplyTo(core::StepRef ref, const core::Event& event, std::string* note) {
   core::Step* step = FindStep(ref);
   if (!step) return absl::OkStatus();  // late
-  TP_ASSIGN_OR_RETURN(core::Transition transition,
-                      core::Apply(*settings_.table, *step, event, now_, settings_.policy));
+  TP_ASSIGN_OR_RETURN(core::Transition transition, Guarded([&] {
+                        return core::Apply(*settings_.table, *step, event, now_, settings_.policy);
+                      }));
   CopyNote(transition.taken, note);
   if (std::string broken = core::BrokenInvariant(transition.next); !broken.empty()) {
     return Internal("step {} of run {} would break a rule of its state ({})", ref.step, ref.run, broken);
@@ -99,11 +101,15 @@ void Loop::Quarantine(core::StepRef ref, const absl::Status& why) {
   if (step && note != last_notes_[ref]) Log(*step, "quarantined", step->state, step->state, std::move(note));
 }
 
-void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
-  if (auto timer = timer_of_.find(step.ref); timer != timer_of_.end()) {
-    timers_.erase({timer->second, step.ref});
+void Loop::DropTimer(core::StepRef ref) {
+  if (auto timer = timer_of_.find(ref); timer != timer_of_.end()) {
+    timers_.erase({timer->second, ref});
     timer_of_.erase(timer);
   }
+}
+
+void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
+  DropTimer(step.ref);
   if (const auto at = core::NextTimer(step)) {
     timers_.emplace(*at, step.ref);
     timer_of_[step.ref] = *at;

@@ -91,6 +91,7 @@ class Harness {
     settings.layout.storage_root = "/data";
     settings.layout.log_max_bytes = 1 << 20;
     settings.layout.heartbeat_ms = 1000;
+    settings.table = table;
     loop = std::make_unique<Loop>(settings, store->Load().value(), OneSeries(), sink,
                                   [this] { return "nonce-" + std::to_string(++nonces_); });
     loop->Recover();
@@ -172,6 +173,7 @@ class Harness {
   RecordingSink sink;
   std::unique_ptr<store::MemoryStore> store;
   std::unique_ptr<Loop> loop;
+  const core::Table* table = &core::ProductTable();  // of the next Restart
 
  private:
   int nonces_ = 0;

@@ -13,6 +13,8 @@
 
 #include "io.h"
 
+enum { KERNEL_THREAD_FLAG = 0x200000 };  // PF_KTHREAD
+
 static bool read_proc_file(pid_t pid, const char* name, char* text, size_t capacity) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
@@ -26,14 +28,19 @@ bool process_read(pid_t pid, struct process* process) {
   if (after_name == NULL) return false;
   char state;
   int parent, session;
+  unsigned flags;
   long threads;
   unsigned long long start_ticks;
-  int fields = sscanf(after_name + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-                      &state, &parent, &session, &threads, &start_ticks);
-  if (fields != 5) return false;
-  bool ended = (state == 'Z' && threads <= 1) || state == 'X' || state == 'x';
-  *process =
-      (struct process){.pid = pid, .parent = parent, .session = session, .start_ticks = start_ticks, .alive = !ended};
+  int fields = sscanf(after_name + 1, " %c %d %*d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+                      &state, &parent, &session, &flags, &threads, &start_ticks);
+  if (fields != 6) return false;
+  bool zombie = state == 'Z' || state == 'X' || state == 'x';
+  *process = (struct process){.pid = pid,
+                              .parent = parent,
+                              .session = session,
+                              .start_ticks = start_ticks,
+                              .alive = !zombie || threads > 1,
+                              .has_memory = !zombie && (flags & KERNEL_THREAD_FLAG) == 0};
   return true;
 }
 
@@ -74,20 +81,37 @@ static bool matcher_feed(struct entry_matcher* matcher, const char* bytes, size_
   return false;
 }
 
-bool process_has_environment(pid_t pid, const char* entry) {
+static int open_proc_file(pid_t pid, const char* name) {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+  return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+// While a program is being executed, its new memory has neither environment nor arguments yet.
+static bool has_arguments(pid_t pid) {
+  char byte;
+  int fd = open_proc_file(pid, "cmdline");
   if (fd < 0) return false;
+  bool found = read(fd, &byte, 1) == 1;
+  close(fd);
+  return found;
+}
+
+enum process_environment process_look_up(const struct process* process, const char* entry) {
+  if (!process->has_memory) return ENVIRONMENT_LACKS;
+  int fd = open_proc_file(process->pid, "environ");
+  if (fd < 0) return errno == EACCES || errno == EPERM ? ENVIRONMENT_LACKS : ENVIRONMENT_UNKNOWN;
   struct entry_matcher matcher = {.entry = entry};
   char bytes[4096];
-  bool found = false;
+  bool found = false, empty = true;
   ssize_t got;
   while (!found && (got = read(fd, bytes, sizeof bytes)) > 0) {
+    empty = false;
     found = matcher_feed(&matcher, bytes, (size_t)got);
   }
   close(fd);
-  return found;
+  if (found) return ENVIRONMENT_HAS;
+  return empty && !has_arguments(process->pid) ? ENVIRONMENT_UNKNOWN : ENVIRONMENT_LACKS;
 }
 
 static void fill_siginfo(siginfo_t* info, int signal_number, int value) {
@@ -140,17 +164,24 @@ bool process_list_add(struct process_list* list, const struct process* process) 
   return true;
 }
 
-struct process_list process_list_all(void) {
-  struct process_list list = {0};
+void process_for_each(void (*visit)(const struct process* process, void* context), void* context) {
   DIR* directory = opendir("/proc");
-  if (directory == NULL) return list;
+  if (directory == NULL) return;
   struct dirent* entry;
   while ((entry = readdir(directory)) != NULL) {
     struct process process;
-    if (!isdigit((unsigned char)entry->d_name[0])) continue;
-    if (process_read(atoi(entry->d_name), &process) && !process_list_add(&list, &process)) break;
+    if (isdigit((unsigned char)entry->d_name[0]) && process_read(atoi(entry->d_name), &process)) {
+      visit(&process, context);
+    }
   }
   closedir(directory);
+}
+
+static void add_to_list(const struct process* process, void* list) { process_list_add(list, process); }
+
+struct process_list process_list_all(void) {
+  struct process_list list = {0};
+  process_for_each(add_to_list, &list);
   return list;
 }
 

@@ -14,20 +14,23 @@
 #include "tree.h"
 
 enum {
-  ROUNDS = 100,
-  ROUND_MS = 50,
+  ROUNDS = 250,
+  ROUND_MS = 20,
+  CHECKS = 3,
+  BETWEEN_LOOKS_MS = 5,
 };
 
 // By what a process is known as one of the job's.
 struct traces {
   char token_entry[sizeof JOB_TOKEN_NAME + JOB_TOKEN_CAPACITY];
-  pid_t session;  // the first process's pid; 0 where no start record tells
+  uint64_t runner_start_ticks;  // no process of the tree is older
+  pid_t session;                // the first process's pid; 0 where no start record tells
   uint64_t session_start_ticks;
   const char* cgroup;  // NULL where none
 };
 
 static struct traces find_traces(const struct target* target, struct record_view* start) {
-  struct traces traces = {0};
+  struct traces traces = {.runner_start_ticks = target->runner_start_ticks};
   char token[JOB_TOKEN_CAPACITY], name[64];
   const char* key = record_get(&target->claim, "key");
   const char* nonce = record_get(&target->claim, "nonce");
@@ -57,20 +60,33 @@ static bool is_of_session(const struct process* process, const struct traces* tr
   return !process_read(traces->session, &leader) || leader.start_ticks == traces->session_start_ticks;
 }
 
-static struct process_list find_tree(const struct traces* traces) {
-  struct process_list all = process_list_all();
-  struct process_list tree = {0};
-  for (size_t i = 0; i < all.count; ++i) {
-    const struct process* process = &all.items[i];
-    if (!process->alive || process->pid == getpid()) continue;
-    if (!is_of_session(process, traces) && !process_has_environment(process->pid, traces->token_entry)) {
-      continue;
-    }
-    if (!process_list_add(&tree, process)) break;
+// What one look at all processes finds.
+struct findings {
+  const struct traces* traces;
+  struct process_list all;
+  struct process_list tree;
+  bool undecided;  // some process could not be told
+};
+
+static void examine(const struct process* process, void* context) {
+  struct findings* findings = context;
+  process_list_add(&findings->all, process);
+  if (!process->alive || process->pid == getpid()) return;
+  if (process->start_ticks < findings->traces->runner_start_ticks) return;
+  if (is_of_session(process, findings->traces)) {
+    process_list_add(&findings->tree, process);
+    return;
   }
-  tree_close_over_children(&tree, &all);
-  process_list_free(&all);
-  return tree;
+  switch (process_look_up(process, findings->traces->token_entry)) {
+    case ENVIRONMENT_HAS:
+      process_list_add(&findings->tree, process);
+      return;
+    case ENVIRONMENT_LACKS:
+      return;
+    case ENVIRONMENT_UNKNOWN:
+      findings->undecided = true;
+      return;
+  }
 }
 
 static size_t count_alive(const struct process_list* tree) {
@@ -83,20 +99,39 @@ static size_t count_alive(const struct process_list* tree) {
 static bool look(const struct traces* traces, bool kill_found) {
   bool populated = traces->cgroup != NULL && cgroup_is_populated(traces->cgroup);
   if (populated && kill_found) cgroup_kill(traces->cgroup);
-  struct process_list tree = find_tree(traces);
-  bool gone = !populated && count_alive(&tree) == 0;
-  if (kill_found) tree_signal(&tree, SIGKILL);
-  process_list_free(&tree);
+  struct findings findings = {.traces = traces};
+  process_for_each(examine, &findings);
+  tree_close_over_children(&findings.tree, &findings.all);
+  bool gone = !populated && !findings.undecided && count_alive(&findings.tree) == 0;
+  if (kill_found) tree_signal(&findings.tree, SIGKILL);
+  process_list_free(&findings.all);
+  process_list_free(&findings.tree);
   return gone;
+}
+
+// Two looks: a process may be forked behind one that passes by, while its parent ends ahead of it.
+static bool is_gone(const struct traces* traces, bool kill_found) {
+  if (!look(traces, kill_found)) return false;
+  clock_sleep_ms(BETWEEN_LOOKS_MS);
+  return look(traces, kill_found);
 }
 
 static int reap(const struct traces* traces) {
   for (int round = 0; round < ROUNDS; ++round) {
-    if (look(traces, true)) {
+    if (is_gone(traces, true)) {
       if (traces->cgroup != NULL) cgroup_remove(traces->cgroup);
       return EXIT_DONE;
     }
     clock_sleep_ms(ROUND_MS);
+  }
+  return EXIT_TREE_NOT_GONE;
+}
+
+// A process that is just being executed can't be told at once.
+static int check(const struct traces* traces) {
+  for (int tries = 0; tries < CHECKS; ++tries) {
+    if (is_gone(traces, false)) return EXIT_DONE;
+    clock_sleep_ms(BETWEEN_LOOKS_MS);
   }
   return EXIT_TREE_NOT_GONE;
 }
@@ -114,6 +149,5 @@ int reap_command(char** arguments) {
   if (process_is_alive(target.runner_pid, target.runner_start_ticks)) return EXIT_RUNNER_ALIVE;
   struct record_view start;
   struct traces traces = find_traces(&target, &start);
-  if (check_only) return look(&traces, false) ? EXIT_DONE : EXIT_TREE_NOT_GONE;
-  return reap(&traces);
+  return check_only ? check(&traces) : reap(&traces);
 }

@@ -37,6 +37,10 @@ enum {
   RESTART_RETRY_MS = 1000,
 };
 
+// The loaded program, as the linker names it.
+extern char image_start[] __asm__("__executable_start");
+extern char image_end[] __asm__("_end");
+
 // Shared with the helpers, so that a replaced one goes on where its predecessor was.
 struct shared_state {
   struct log_state log;
@@ -446,7 +450,7 @@ static bool prepare_process(struct runner* runner) {
   runner->shared = mmap(NULL, sizeof *runner->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (runner->shared == MAP_FAILED) return false;
   // The binary may lie on the storage that can hang: keep it in memory where the limit allows.
-  mlockall(MCL_CURRENT);
+  mlock(image_start, (size_t)(image_end - image_start));
   return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && identity_read(&runner->identity) && open_signals(runner);
 }
 

@@ -134,8 +134,8 @@ tree_pids() {
     if is_running "$tree_pid"; then echo "$tree_pid"; fi
   done
 }
-tree_is_empty() {
-  [ -z "$(tree_pids)" ] || return 1
+tree_is_empty() { # two looks, because a process may be forked behind one that passes by
+  [ -z "$(tree_pids)" ] && [ -z "$(tree_pids)" ] || return 1
   [ -z "$cgroup" ] || ! grep -qs '^populated 1' "$cgroup/cgroup.events"
 }
 signal_tree() { # SIGNAL

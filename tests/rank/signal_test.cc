@@ -2,8 +2,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "harness.h"
 
@@ -153,6 +155,20 @@ TEST(SignalBinaryTest, InterruptIsForwardedButOnlyRecorded) {
   EXPECT_EQ(runner.Wait(), 0);
   EXPECT_TRUE(attempt.HasMark("caught"));
   EXPECT_TRUE(attempt.Exit().at("signals").starts_with("INT:other:"));
+}
+
+// Also before the job has its process group or has been executed.
+TEST(SignalBinaryTest, TermAtAnyMomentAfterTheClaimEndsTheJob) {
+  for (int round = 0; round < 40; ++round) {
+    Attempt attempt;
+    Child runner = attempt.Start(RunnerKind::kBinary, {"sleep", "60"});
+    ASSERT_TRUE(Eventually([&] { return std::filesystem::exists(attempt.File(".claim")); }));
+    std::this_thread::sleep_for(std::chrono::microseconds(50 * round));
+    runner.Signal(SIGTERM);
+    ASSERT_EQ(runner.Wait(), 143);
+    EXPECT_EQ(attempt.Exit().at("term_signal"), "15");
+    EXPECT_EQ(attempt.Exit().at("signalled"), "yes");
+  }
 }
 
 TEST(SignalBinaryTest, OrderWithoutTheNonceIsIgnored) {

@@ -2,8 +2,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "harness.h"
 
@@ -141,6 +143,27 @@ TEST(TreeStubTest, TreeEndsWithinAHeartbeatOfItsRunner) {
   runner.Signal(SIGKILL);
   runner.Wait();
   EXPECT_TRUE(Eventually([&] { return !IsRunning(job); }));
+}
+
+bool AnyProcessHas(const std::string& environment_entry) {
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    if (ReadFile(entry.path() / "environ").find(environment_entry) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(TreeBinaryTest, RunnerKilledAtAnyMomentLeavesNothingThatReapDoesNotEnd) {
+  for (int round = 0; round < 40; ++round) {
+    Attempt attempt;
+    Child runner = attempt.Start(RunnerKind::kBinary, Shell(Daemonize("exec sleep 60") + "exec sleep 60"));
+    ASSERT_TRUE(Eventually([&] { return fs::exists(attempt.File(".claim")); }));
+    std::this_thread::sleep_for(std::chrono::microseconds(250 * round));
+    runner.Signal(SIGKILL);
+    runner.Wait();
+    ASSERT_EQ(RunProgram(attempt.Command(RunnerKind::kBinary, {"reap"})), 0);
+    EXPECT_FALSE(AnyProcessHas("TP_RANK_TOKEN=" + attempt.key() + "/")) << round;
+    EXPECT_FALSE(fs::exists(attempt.File(".exit")));
+  }
 }
 
 // Processes that come and go while the tree is being ended.

@@ -141,10 +141,12 @@ class Deployment:
         return self.storage() / owner / run
 
     def storage(self):
-        return self.data / "storage"
+        return self.data / "runs"
 
-    def attempt_dir(self, run, step=0, attempt=1):
-        return self.run_dir(run) / "attempts" / f"{step}-{attempt}"
+    def attempt_dir(self, run, attempt=1):
+        """Of the first step."""
+        shown = self.show(run)
+        return self.storage() / shown["owner"] / run / "attempts" / f"{shown['steps'][0]['spec']['name']}-{attempt}"
 
     def record(self, run, name, attempt=1):
         """A record of docs/launch-contract.md as a dict, None while absent or torn."""

@@ -184,7 +184,7 @@ out.flush()
         self.assertIn("deep/answer", self.d.tp("results", "ls", run).stdout.decode())
         self.assertIn("2.5", self.d.tp("metrics", run).stdout.decode())
         target = self.d.root / "fetched"
-        self.d.tp("results", "get", run, "--dir", target)
+        self.d.tp("results", "get", run, "--to", target)
         self.assertEqual(next(target.rglob("answer")).read_text(), "42\n")
 
     def test_snapshot_is_what_was_submitted(self):

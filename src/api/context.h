@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "api/loop_port.h"
 #include "api/page_token.h"
@@ -34,6 +35,7 @@ struct Context {
   SnapshotStore& snapshots;
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<absl::Time()> now;
+  std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused
   ServerFacts facts;
   PageTokens page_tokens;
   auth::Authenticator authenticator;

@@ -20,7 +20,7 @@ namespace tp::api {
 struct LogSelection {
   int step = 0;     // counted from 1; 0: the newest that has an attempt
   int attempt = 0;  // 0: the newest
-  std::vector<std::string> ranks;  // `<pool>-<rank>`; empty: 0-0; `*` alone: all
+  std::vector<std::string> ranks = {};  // `<pool>-<rank>`; empty: 0-0; `*` alone: all
   int64_t tail_lines = -1;         // negative: everything
   bool follow = false;
   bool system = false;

@@ -77,6 +77,7 @@ void Submit(Context& context, const Call& call, const v1::SubmitRunRequest& requ
   const auto answered = FindAnswered(context, call, request.request_id(), body);
   if (!answered.ok()) return done(answered.status());
   if (*answered) return Repeat(context, **answered, std::move(then));
+  if (auto status = context.may_take_work(); !status.ok()) return done(status);
   if (auto status = CheckSnapshot(context, action->snapshot_id); !status.ok()) return done(status);
   Mutate(context, MakeCommand(call, request.request_id(), std::move(body), *std::move(action)), std::move(then));
 }

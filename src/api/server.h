@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "api/context.h"
@@ -34,6 +35,8 @@ struct ServerParts {
   SnapshotStore& snapshots;
   std::function<std::shared_ptr<const core::Registry>()> registry;  // thread-safe
   std::function<absl::Time()> now;                                  // thread-safe
+  // Thread-safe. RESOURCE_EXHAUSTED with the reason while submissions and uploads are refused.
+  std::function<absl::Status()> may_take_work = [] { return absl::OkStatus(); };
 };
 
 class Server {

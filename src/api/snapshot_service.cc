@@ -50,6 +50,7 @@ class UploadReactor final : public grpc::ServerReadReactor<v1::UploadSnapshotReq
     TP_RETURN_IF_ERROR(FindAnswered(context_, *call_, header_.request_id(), body_sha256_).status());
     TP_ASSIGN_OR_RETURN(row_, context_.reader.FindSnapshot(header_.sha256()));
     if (row_) return absl::OkStatus();
+    TP_RETURN_IF_ERROR(context_.may_take_work());
     TP_ASSIGN_OR_RETURN(upload_, context_.snapshots.Begin(header_.sha256(), header_.bytes()));
     return absl::OkStatus();
   }

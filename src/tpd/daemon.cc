@@ -1,0 +1,244 @@
+#include "tpd/daemon.h"
+
+#include <unistd.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/time/clock.h"
+#include "auth/bootstrap.h"
+#include "auth/digest.h"
+#include "auth/identity.h"
+#include "auth/secret_file.h"
+#include "backends/local/local_backend.h"
+#include "base/status.h"
+#include "core/ids.h"
+#include "store/disk.h"
+#include "tpd/client_file.h"
+#include "tpd/data_dir.h"
+#include "tpd/logging.h"
+
+namespace tp::tpd {
+namespace {
+
+constexpr int64_t kBallastBytes = int64_t{32} << 20;
+// Below this much free space no new work is taken; running work goes on.
+constexpr int64_t kFreeSpaceMark = int64_t{128} << 20;
+constexpr absl::Duration kStalledTooLong = absl::Seconds(10);
+constexpr size_t kNonceBytes = 16;
+constexpr size_t kPageKeyBytes = 32;
+constexpr char kLocalBackend[] = "local";
+
+// The state of the storage is not known: nothing may be decided any more. A restart reads what is there.
+[[noreturn]] void DieOfCommit(const absl::Status& status) {
+  spdlog::critical("a commit failed, tpd ends so that nothing is decided on doubtful state: {}", Message(status));
+  StopLogging();
+  _exit(1);
+}
+
+void LogEvent(const store::EventRow& event) {
+  if (event.from == event.to && event.attempt == 0) {
+    spdlog::info("run {} step {}: {}", event.run, event.step + 1, event.event);
+  } else if (event.from != event.to) {
+    spdlog::info("run {} step {} attempt {}: {} -> {} ({}){}{}", event.run, event.step + 1, event.attempt,
+                 core::Name(event.from), core::Name(event.to), event.event, event.note.empty() ? "" : ": ", event.note);
+  }
+}
+
+// Backends that executors name and this tpd does not have.
+std::vector<std::string> MissingBackends(const core::Registry& registry) {
+  std::set<std::string> missing;
+  for (const auto& [name, executor] : registry.executors) {
+    if (executor.backend != kLocalBackend) missing.insert(executor.backend);
+  }
+  return {missing.begin(), missing.end()};
+}
+
+void WarnOfMissingBackends(const core::Registry& registry) {
+  const std::vector<std::string> missing = MissingBackends(registry);
+  if (missing.empty()) return;
+  spdlog::warn("this tpd has no backend {}: steps that need it stay in QUEUED (BACKEND)", fmt::join(missing, ", "));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
+  TP_RETURN_IF_ERROR(daemon->LoadConfiguration());
+  TP_RETURN_IF_ERROR(daemon->OpenStores());
+  TP_RETURN_IF_ERROR(daemon->EnterBootstrapToken());
+  TP_RETURN_IF_ERROR(daemon->StartBackends());
+  TP_RETURN_IF_ERROR(daemon->StartLoop());
+  TP_RETURN_IF_ERROR(daemon->StartServer());
+  return daemon;
+}
+
+Daemon::~Daemon() {
+  if (server_) {
+    RemoveClientFile(options_.data_directory);
+    server_->Stop();
+  }
+  if (driver_) driver_->Shutdown(absl::Now() + absl::Seconds(2));
+  if (loop_thread_) loop_thread_->Stop();
+}
+
+absl::Status Daemon::LoadConfiguration() {
+  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory));
+  config_ = std::move(loaded.server);
+  WarnOfMissingBackends(loaded.registry);
+  registry_.Replace(std::move(loaded.registry));
+  const std::string root = config_.storage_root.empty() ? options_.data_directory + "/runs" : config_.storage_root;
+  TP_ASSIGN_OR_RETURN(storage_root_, PrepareDirectory(root));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenStores() {
+  TP_ASSIGN_OR_RETURN(store_, store::OpenStore(store::StorePaths{.database_directory = options_.data_directory,
+                                                                 .lock_directory = storage_root_}));
+  if (const auto& restored = store_.restored) {
+    spdlog::warn("the database is older than {}/tpd.lock remembers: a backup was restored. Epoch {} begins, run numbers "
+                 "go on from {}",
+                 storage_root_, restored->epoch, restored->next_run);
+    TP_RETURN_IF_ERROR(store_.store->BeginEpoch(restored->epoch, restored->next_run));
+  }
+  const absl::Status ballast = store::KeepBallast(options_.data_directory + "/ballast", kBallastBytes);
+  if (!ballast.ok()) spdlog::warn("no ballast against a full disk: {}", Message(ballast));
+  launch::SnapshotLimits limits;
+  TP_ASSIGN_OR_RETURN(auto snapshots, launch::SnapshotStore::Open(storage_root_, limits));
+  snapshots_ = std::make_unique<Snapshots>(std::move(snapshots));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::EnterBootstrapToken() {
+  TP_ASSIGN_OR_RETURN(const std::string user, auth::CurrentUserName());
+  TP_ASSIGN_OR_RETURN(const store::TokenRow row, auth::LoadOrCreateBootstrapToken(TokenFile(), user, absl::Now()));
+  TP_ASSIGN_OR_RETURN(const auto known, store_.reader->FindToken(row.id));
+  if (!known) {
+    store::Txn txn;
+    TP_ASSIGN_OR_RETURN(txn.meta, store_.reader->ReadMeta());
+    txn.tokens.push_back(row);
+    txn.audit.push_back({.at = absl::Now(), .principal = user, .method = "bootstrap", .run = 0, .detail = "token " + row.id});
+    TP_RETURN_IF_ERROR(store_.store->Commit(txn));
+  }
+  TP_ASSIGN_OR_RETURN(loaded_, store_.store->Load());
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::StartBackends() {
+  local::LocalOptions options;
+  options.deployment = config_.deployment;
+  options.storage_root = storage_root_;
+  options.rank_binary = options_.rank_binary;
+  TP_ASSIGN_OR_RETURN(std::unique_ptr<local::LocalBackend> local, local::LocalBackend::Create(std::move(options)));
+  backends_[kLocalBackend] = std::move(local);
+  if (store_.restored) TP_RETURN_IF_ERROR(ReportStrangers());
+  driver::DriverCallbacks callbacks;
+  callbacks.effect_answered = [this](int64_t outbox_id, loop::EffectResult result) {
+    loop_thread_->Post(loop::EffectAnswered{.outbox_id = outbox_id, .result = std::move(result)});
+  };
+  callbacks.attempt_observed = [this](const std::string& key, Observation observation) {
+    loop_thread_->Post(loop::AttemptObserved{.key = key, .observation = std::move(observation)});
+  };
+  driver_ = std::make_unique<driver::Driver>(backends_, std::move(callbacks), driver::DriverOptions());
+  return absl::OkStatus();
+}
+
+// After a restored backup: what the engines hold is compared before anything is launched (DESIGN 5.10).
+// Attempts that the database knows are followed as ever; the others are listed for the admin.
+absl::Status Daemon::ReportStrangers() {
+  std::set<std::string> known;
+  for (const core::RunWithSteps& run : loaded_.runs) {
+    for (const core::Step& step : run.steps) {
+      if (step.attempt) known.insert(step.attempt->key);
+    }
+  }
+  for (const auto& [name, backend] : backends_) {
+    TP_ASSIGN_OR_RETURN(const std::vector<InventoryItem> items, backend->Inventory(absl::Now() + absl::Seconds(30)));
+    for (const InventoryItem& item : items) {
+      if (known.contains(item.key)) continue;
+      spdlog::warn("backend {} has {}, which the restored database does not know{}", name, item.key,
+                   item.holds_cards ? "; it still holds its cards: end it by hand" : "");
+    }
+  }
+  return absl::OkStatus();
+}
+
+core::LaunchLayout Daemon::Layout() const {
+  return {.storage_root = storage_root_,
+          .log_max_bytes = config_.log_max_bytes,
+          .heartbeat_ms = static_cast<int>(absl::ToInt64Milliseconds(config_.heartbeat))};
+}
+
+loop::ThreadHooks Daemon::MakeHooks() {
+  loop::ThreadHooks hooks;
+  hooks.fatal = DieOfCommit;
+  hooks.disk_full = [path = options_.data_directory + "/ballast"] {
+    const auto released = store::ReleaseBallast(path);
+    if (released.ok() && *released) spdlog::error("the disk is full: the ballast was given up, make room now");
+  };
+  hooks.commit_point = options_.commit_point;
+  return hooks;
+}
+
+absl::Status Daemon::StartLoop() {
+  loop::Settings settings;
+  settings.deployment = {.name = config_.deployment, .epoch = loaded_.meta.epoch};
+  settings.policy = config_.policy;
+  settings.layout = Layout();
+  settings.accounting_zone = config_.accounting_zone;
+  loop_ = std::make_unique<loop::Loop>(std::move(settings), std::move(loaded_), registry_.Get(), *driver_,
+                                       [] { return auth::Hex(auth::RandomBytes(kNonceBytes)); });
+  loop_->SetListener([this](const loop::CommitNotice& notice) {
+    for (const store::EventRow& event : notice.events) LogEvent(event);
+    server_->OnCommit(notice);
+  });
+  loop_thread_ = std::make_unique<loop::LoopThread>(*loop_, *store_.store, MakeHooks());
+  port_ = std::make_unique<Port>(*loop_thread_);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::StartServer() {
+  api::ServerOptions options;
+  options.address = config_.listen.host;
+  options.port = config_.listen.port;
+  TP_ASSIGN_OR_RETURN(options.page_token_key, auth::LoadOrCreateKey(options_.data_directory + "/page.key", kPageKeyBytes));
+  TP_ASSIGN_OR_RETURN(const store::Meta meta, store_.reader->ReadMeta());
+  options.revision = meta.revision;
+  options.facts.version = options_.version;
+  options.facts.deployment = config_.deployment;
+  options.facts.epoch = meta.epoch;
+  options.facts.layout = Layout();
+  api::ServerParts parts{.loop = *port_,
+                         .reader = *store_.reader,
+                         .snapshots = *snapshots_,
+                         .registry = [this] { return registry_.Get(); },
+                         .now = [] { return absl::Now(); },
+                         .may_take_work = [this]() -> absl::Status {
+                           const auto free = store::FreeBytes(options_.data_directory);
+                           if (!free.ok() || *free >= kFreeSpaceMark) return absl::OkStatus();
+                           return Error(absl::StatusCode::kResourceExhausted,
+                                        "the server's disk is almost full ({} MiB free): no new work until an admin makes room",
+                                        *free >> 20);
+                         }};
+  TP_ASSIGN_OR_RETURN(server_, api::Server::Start(std::move(options), std::move(parts)));
+  loop_thread_->Start();
+  TP_RETURN_IF_ERROR(WriteClientFile(options_.data_directory, server_->address(), TokenFile()));
+  server_->SetServing(true);
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Reload() {
+  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory));
+  if (loaded.server != config_) spdlog::warn("tpd.yaml has changed: what it says comes into force with a restart");
+  WarnOfMissingBackends(loaded.registry);
+  loop_thread_->Post(registry_.Replace(std::move(loaded.registry)));
+  return absl::OkStatus();
+}
+
+void Daemon::CheckHealth() { server_->SetServing(loop_thread_->Stalled() < kStalledTooLong); }
+
+}  // namespace tp::tpd

@@ -1,0 +1,90 @@
+// A whole tpd: configuration, store, backends, loop and API, put together and taken apart in order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "api/loop_port.h"
+#include "api/server.h"
+#include "backends/driver/driver.h"
+#include "config/load.h"
+#include "loop/loop.h"
+#include "loop/loop_thread.h"
+#include "store/open.h"
+#include "tpd/registry_holder.h"
+#include "tpd/snapshots.h"
+
+namespace tp::tpd {
+
+struct DaemonOptions {
+  std::string data_directory;    // exists, absolute
+  std::string config_directory;  // empty: the built-in files
+  std::string rank_binary;
+  std::string version;
+  std::function<void(int64_t commit, loop::CommitPoint point)> commit_point;  // may be empty
+};
+
+// Used by one thread.
+class Daemon {
+ public:
+  // Serving when it returns OK; the sentence says what has to be mended.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(DaemonOptions options);
+
+  // Answers what is open, commits what was decided; jobs go on.
+  ~Daemon();
+
+  // Reads the configuration again. The registry comes into force, the rest needs a restart. A fault leaves
+  // everything as it was.
+  absl::Status Reload();
+
+  // To be called about once a second: health follows the loop.
+  void CheckHealth();
+
+  const std::string& address() const { return server_->address(); }
+
+ private:
+  explicit Daemon(DaemonOptions options) : options_(std::move(options)) {}
+
+  absl::Status LoadConfiguration();
+  absl::Status OpenStores();
+  absl::Status EnterBootstrapToken();
+  absl::Status StartBackends();
+  absl::Status ReportStrangers();
+  absl::Status StartLoop();
+  absl::Status StartServer();
+  loop::ThreadHooks MakeHooks();
+  core::LaunchLayout Layout() const;
+  std::string TokenFile() const { return options_.data_directory + "/token"; }
+
+  // What the API posts goes to the loop's thread.
+  class Port final : public api::LoopPort {
+   public:
+    explicit Port(loop::LoopThread& thread) : thread_(thread) {}
+    void Post(loop::Command command, loop::Reply reply) override { thread_.Post(std::move(command), std::move(reply)); }
+    void Post(loop::Query query, loop::QueryReply reply) override { thread_.Post(std::move(query), std::move(reply)); }
+
+   private:
+    loop::LoopThread& thread_;
+  };
+
+  const DaemonOptions options_;
+  config::ServerConfig config_;
+  RegistryHolder registry_;
+  std::string storage_root_;
+  store::OpenedStore store_;
+  store::Loaded loaded_;
+  std::unique_ptr<Snapshots> snapshots_;
+  std::map<std::string, std::shared_ptr<Backend>> backends_;
+  std::unique_ptr<driver::Driver> driver_;
+  std::unique_ptr<loop::Loop> loop_;
+  std::unique_ptr<loop::LoopThread> loop_thread_;
+  std::unique_ptr<Port> port_;
+  std::unique_ptr<api::Server> server_;
+};
+
+}  // namespace tp::tpd

@@ -1,0 +1,70 @@
+// A loop that does what the test says, answering from a thread of its own as the real one does.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "api/loop_port.h"
+#include "api/worker_pool.h"
+#include "base/status.h"
+
+namespace tp::api {
+
+class FakeLoop final : public LoopPort {
+ public:
+  using Handler = std::function<absl::StatusOr<loop::Answer>(const loop::Command&)>;
+
+  void Post(loop::Command command, loop::Reply reply) override {
+    thread_.Post([this, command = std::move(command), reply = std::move(reply)] {
+      Handler handler;
+      {
+        const std::lock_guard lock(mutex_);
+        commands_.push_back(command);
+        handler = handler_;
+      }
+      reply(handler ? handler(command) : Unavailable("the test gave no handler"));
+    });
+  }
+
+  void Post(loop::Query query, loop::QueryReply reply) override {
+    thread_.Post([this, query = std::move(query), reply = std::move(reply)] {
+      std::vector<loop::LiveRun> answers;
+      {
+        const std::lock_guard lock(mutex_);
+        for (const int64_t n : query.runs) {
+          if (const auto found = live_.find(n); found != live_.end()) answers.push_back(found->second);
+        }
+      }
+      reply(std::move(answers));
+    });
+  }
+
+  void OnCommand(Handler handler) {
+    const std::lock_guard lock(mutex_);
+    handler_ = std::move(handler);
+  }
+  void SetLive(loop::LiveRun run) {
+    const std::lock_guard lock(mutex_);
+    live_[run.run.run.n] = std::move(run);
+  }
+  void Forget(int64_t n) {
+    const std::lock_guard lock(mutex_);
+    live_.erase(n);
+  }
+  std::vector<loop::Command> commands() const {
+    const std::lock_guard lock(mutex_);
+    return commands_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Handler handler_;                         // guarded by mutex_
+  std::map<int64_t, loop::LiveRun> live_;   // guarded by mutex_
+  std::vector<loop::Command> commands_;     // guarded by mutex_
+  WorkerPool thread_{1};                    // last: its tasks use the above
+};
+
+}  // namespace tp::api

@@ -1,0 +1,66 @@
+// A real server on a loopback port over the in-memory store and a fake loop.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "api/server.h"
+#include "auth/token.h"
+#include "fake_loop.h"
+#include "sample_runs.h"
+#include "store/memory_store.h"
+#include "temp_dir.h"
+#include "tp/v1/error.pb.h"
+
+namespace tp::api {
+
+class FakeSnapshots final : public SnapshotStore {
+ public:
+  absl::StatusOr<std::unique_ptr<SnapshotUpload>> Begin(const std::string& sha256, int64_t bytes) override;
+
+  std::string received;    // of all uploads
+  absl::Status finish;     // what Finish answers
+  bool abandoned = false;  // an upload was destroyed without Finish
+};
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  // Adds the user's token to the store on first use.
+  std::unique_ptr<grpc::ClientContext> As(const std::string& user, store::Role role = store::Role::kUser);
+
+  // Stores the run as it is now, with an event, and tells the server.
+  void Commit(const core::RunWithSteps& run, const std::string& event = "test");
+  // The same and the loop has it.
+  void CommitLive(const loop::LiveRun& run, const std::string& event = "test");
+  void CommitRequest(const store::RequestRow& row);
+  void CommitSnapshot(const store::SnapshotRow& row);
+
+  std::shared_ptr<grpc::Channel> channel() const { return channel_; }
+
+  static v1::ErrorDetail DetailOf(const grpc::Status& status);
+
+  TempDir storage_;
+  store::MemoryStore store_;
+  FakeLoop loop_;
+  FakeSnapshots snapshots_;
+  core::Registry registry_;
+  std::unique_ptr<Server> server_;
+
+ private:
+  store::Txn NextTxn();
+  void CommitTxn(const store::Txn& txn);
+
+  std::map<std::string, std::string> tokens_;  // by user
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+}  // namespace tp::api

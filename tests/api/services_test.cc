@@ -1,0 +1,298 @@
+// Snapshots, registry, usage, system, health.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server_fixture.h"
+#include "store/chain.h"
+#include "tp/v1/registry.grpc.pb.h"
+#include "tp/v1/snapshot.grpc.pb.h"
+#include "tp/v1/system.grpc.pb.h"
+#include "tp/v1/usage.grpc.pb.h"
+
+namespace tp::api {
+namespace {
+
+using grpc::StatusCode;
+
+class SnapshotTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    stub_ = v1::SnapshotService::NewStub(channel());
+    loop_.OnCommand([this](const loop::Command& command) {
+      CommitSnapshot(std::get<loop::AddSnapshot>(command.action).snapshot);
+      return loop::Answer{};
+    });
+  }
+
+  static v1::SnapshotHeader Header(int64_t bytes) {
+    v1::SnapshotHeader header;
+    header.set_request_id("r-1");
+    header.set_sha256(std::string(64, 'c'));
+    header.set_bytes(bytes);
+    return header;
+  }
+
+  grpc::Status Upload(const v1::SnapshotHeader& header, const std::vector<std::string>& parts) {
+    const auto context = As("ana");
+    const auto writer = stub_->UploadSnapshot(context.get(), &response_);
+    v1::UploadSnapshotRequest message;
+    *message.mutable_header() = header;
+    bool open = writer->Write(message);
+    for (const std::string& part : parts) {
+      message.set_data(part);
+      open = open && writer->Write(message);
+    }
+    if (open) writer->WritesDone();
+    return writer->Finish();
+  }
+
+  v1::UploadSnapshotResponse response_;
+  std::unique_ptr<v1::SnapshotService::Stub> stub_;
+};
+
+TEST_F(SnapshotTest, UploadsInParts) {
+  const grpc::Status status = Upload(Header(6), {"abc", "def"});
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response_.snapshot_id(), std::string(64, 'c'));
+  EXPECT_EQ(response_.files(), 3);
+  EXPECT_EQ(snapshots_.received, "abcdef");
+  const auto row = *store_.FindSnapshot(std::string(64, 'c'));
+  ASSERT_TRUE(row.has_value());
+  EXPECT_EQ(row->owner, "ana");
+  EXPECT_EQ(row->bytes, 6);
+
+  v1::GetSnapshotRequest get;
+  get.set_snapshot_id(std::string(64, 'c'));
+  v1::GetSnapshotResponse got;
+  ASSERT_TRUE(stub_->GetSnapshot(As("ana").get(), get, &got).ok());
+  EXPECT_EQ(got.bytes(), 6);
+  get.set_snapshot_id(std::string(64, 'd'));
+  EXPECT_EQ(stub_->GetSnapshot(As("ana").get(), get, &got).error_code(), StatusCode::NOT_FOUND);
+}
+
+TEST_F(SnapshotTest, WhatIsKeptAlreadyIsNotReadAgain) {
+  CommitSnapshot({.id = std::string(64, 'c'), .owner = "bob", .bytes = 6, .files = 9, .created_at = absl::Now()});
+  const grpc::Status status = Upload(Header(6), {});
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response_.files(), 9);
+  EXPECT_EQ(snapshots_.received, "");
+  EXPECT_TRUE(loop_.commands().empty());
+}
+
+TEST_F(SnapshotTest, TheHeaderIsChecked) {
+  v1::SnapshotHeader bad_hash = Header(6);
+  bad_hash.set_sha256("../../x");
+  EXPECT_EQ(Upload(bad_hash, {}).error_code(), StatusCode::INVALID_ARGUMENT);
+  v1::SnapshotHeader no_id = Header(6);
+  no_id.clear_request_id();
+  EXPECT_EQ(Upload(no_id, {}).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(DetailOf(Upload(Header(1001), {})).field(), "header.bytes");
+  EXPECT_EQ(Upload(Header(0), {}).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(snapshots_.received, "");
+}
+
+TEST_F(SnapshotTest, MoreThanAnnouncedIsRefused) {
+  EXPECT_EQ(Upload(Header(5), {"abc", "def"}).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(snapshots_.received, "abc");
+}
+
+TEST_F(SnapshotTest, ABadArchiveIsToldAndNotKept) {
+  snapshots_.finish = InvalidArgument("the archive holds '../x', which leads out of it");
+  const grpc::Status status = Upload(Header(3), {"abc"});
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_TRUE(loop_.commands().empty());
+}
+
+TEST_F(SnapshotTest, AnUploadThatBreaksOffLeavesNothing) {
+  {
+    const auto context = As("ana");
+    const auto writer = stub_->UploadSnapshot(context.get(), &response_);
+    v1::UploadSnapshotRequest message;
+    *message.mutable_header() = Header(6);
+    ASSERT_TRUE(writer->Write(message));
+    message.set_data("abc");
+    ASSERT_TRUE(writer->Write(message));
+    context->TryCancel();
+    EXPECT_EQ(writer->Finish().error_code(), StatusCode::CANCELLED);
+  }
+  server_->Stop();
+  server_.reset();
+  EXPECT_TRUE(loop_.commands().empty());
+}
+
+TEST_F(SnapshotTest, NothingAtAllIsRefused) {
+  const auto context = As("ana");
+  const auto writer = stub_->UploadSnapshot(context.get(), &response_);
+  writer->WritesDone();
+  EXPECT_EQ(writer->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
+}
+
+class ServicesTest : public ServerTest {};
+
+core::Registry SampleRegistry() {
+  core::Registry registry;
+  registry.version = 3;
+  core::Series h200;
+  h200.name = "h200";
+  h200.description = "eight cards each";
+  h200.gpus_per_node = 8;
+  h200.nodes = {{"node-1", "127.0.0.1"}, {"node-2", "127.0.0.1"}, {"node-3", "127.0.0.1"}};
+  h200.virtual_cards = true;
+  h200.executor = "gpu/default";
+  registry.series["h200"] = h200;
+  core::Profile profile;
+  profile.name = "h200";
+  profile.series = "h200";
+  profile.default_total = 16;
+  registry.profiles["h200"] = profile;
+  core::Executor executor;
+  executor.name = "gpu/default";
+  executor.provider = "gpu";
+  executor.profile = "default";
+  executor.backend = "local";
+  registry.executors["gpu/default"] = executor;
+  return registry;
+}
+
+TEST_F(ServicesTest, SeriesWithTheCardsThatAreFree) {
+  registry_ = SampleRegistry();
+  Commit(RunningRun(1, "ana"));
+  Commit(EndedRun(RunningRun(2, "ana"), core::JobState::kSucceeded));
+  const auto stub = v1::RegistryService::NewStub(channel());
+  v1::ListSeriesResponse response;
+  ASSERT_TRUE(stub->ListSeries(As("ana").get(), {}, &response).ok());
+  EXPECT_EQ(response.registry_version(), 3);
+  ASSERT_EQ(response.series_size(), 1);
+  EXPECT_EQ(response.series(0).name(), "h200");
+  EXPECT_EQ(response.series(0).total_cards(), 24);
+  EXPECT_EQ(response.series(0).free_cards(), 8);
+  EXPECT_EQ(response.series(0).backend(), "local");
+}
+
+TEST_F(ServicesTest, ProfilesWithTheirShape) {
+  registry_ = SampleRegistry();
+  const auto stub = v1::RegistryService::NewStub(channel());
+  v1::ListProfilesResponse response;
+  ASSERT_TRUE(stub->ListProfiles(As("ana").get(), {}, &response).ok());
+  ASSERT_EQ(response.profiles_size(), 1);
+  EXPECT_EQ(response.profiles(0).default_shape(), "h200:16 = 2 nodes x 8");
+}
+
+class UsageTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    stub_ = v1::UsageService::NewStub(channel());
+    Commit(EndedRun(RunningRun(1, "ana"), core::JobState::kSucceeded));
+    Commit(EndedRun(RunningRun(2, "bob"), core::JobState::kSucceeded));
+    Bill(1, "ana", 1000);
+    Bill(1, "ana", 500);
+    Bill(2, "bob", 250);
+  }
+
+  void Bill(int64_t run, const std::string& owner, int64_t ms) {
+    store::Txn txn;
+    txn.meta = *store_.ReadMeta();
+    core::LedgerRow row;
+    row.seq = ++txn.meta.ledger_seq;
+    row.run = run;
+    row.attempt = static_cast<int32_t>(row.seq);
+    row.series = row.profile = "h200";
+    row.owner = owner;
+    row.project = "default";
+    row.month = "2023-11";
+    row.cards = 16;
+    row.start_unix_ms = 1'700'000'000'000;
+    row.end_unix_ms = row.start_unix_ms + ms;
+    row.gpu_ms = ms * row.cards;
+    row.evidence = "end records";
+    row.previous_hash = txn.meta.ledger_hash;
+    row.hash = store::HashOf(row);
+    txn.meta.ledger_hash = row.hash;
+    txn.ledger.push_back(row);
+    const absl::Status status = store_.Commit(txn);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  std::unique_ptr<v1::UsageService::Stub> stub_;
+};
+
+TEST_F(UsageTest, OnesOwnByDefaultEveryoneOnRequest) {
+  v1::QueryUsageRequest request;
+  request.set_by(v1::USAGE_KEY_USER);
+  v1::QueryUsageResponse response;
+  ASSERT_TRUE(stub_->QueryUsage(As("ana").get(), request, &response).ok());
+  ASSERT_EQ(response.rows_size(), 1);
+  EXPECT_EQ(response.rows(0).key(), "ana");
+  EXPECT_EQ(response.rows(0).gpu_ms(), 24'000);
+  request.set_owner("*");
+  ASSERT_TRUE(stub_->QueryUsage(As("ana").get(), request, &response).ok());
+  EXPECT_EQ(response.rows_size(), 2);
+}
+
+TEST_F(UsageTest, OfOneRun) {
+  v1::QueryUsageRequest request;
+  request.set_by(v1::USAGE_KEY_RUN);
+  request.set_run("train-2");
+  v1::QueryUsageResponse response;
+  ASSERT_TRUE(stub_->QueryUsage(As("ana").get(), request, &response).ok());
+  ASSERT_EQ(response.rows_size(), 1);
+  EXPECT_EQ(response.rows(0).gpu_ms(), 4'000);
+  request.set_run("train-99");
+  EXPECT_EQ(stub_->QueryUsage(As("ana").get(), request, &response).error_code(), StatusCode::NOT_FOUND);
+}
+
+TEST_F(UsageTest, RefusesWhatMakesNoSense) {
+  v1::QueryUsageRequest request;
+  v1::QueryUsageResponse response;
+  EXPECT_EQ(DetailOf(stub_->QueryUsage(As("ana").get(), request, &response)).field(), "by");
+  request.set_by(v1::USAGE_KEY_DAY);
+  request.mutable_from()->set_seconds(10);
+  request.mutable_to()->set_seconds(10);
+  EXPECT_EQ(DetailOf(stub_->QueryUsage(As("ana").get(), request, &response)).field(), "to");
+}
+
+TEST_F(UsageTest, IntervalsInPages) {
+  v1::ListIntervalsRequest request;
+  request.set_owner("*");
+  request.set_page_size(2);
+  std::vector<std::string> seen;
+  do {
+    v1::ListIntervalsResponse response;
+    ASSERT_TRUE(stub_->ListIntervals(As("ana").get(), request, &response).ok());
+    for (const v1::Interval& interval : response.intervals()) {
+      seen.push_back(interval.run() + "/" + std::to_string(interval.gpu_ms()));
+    }
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_THAT(seen, testing::ElementsAre("train-1/16000", "train-1/8000", "train-2/4000"));
+}
+
+TEST_F(ServicesTest, ServerInfo) {
+  registry_.version = 5;
+  Commit(QueuedRun(1, "ana"));
+  const auto stub = v1::SystemService::NewStub(channel());
+  v1::GetServerInfoResponse response;
+  ASSERT_TRUE(stub->GetServerInfo(As("ana").get(), {}, &response).ok());
+  EXPECT_EQ(response.version(), "1.2.3");
+  EXPECT_EQ(response.deployment(), "test");
+  EXPECT_EQ(response.epoch(), 1);
+  EXPECT_EQ(response.revision(), 1);
+  EXPECT_EQ(response.registry_version(), 5);
+}
+
+TEST_F(ServicesTest, ThePortCannotBeListenedOnTwice) {
+  const std::string& address = server_->address();
+  ServerOptions options;
+  options.port = std::stoi(address.substr(address.rfind(':') + 1));
+  const auto second = Server::Start(std::move(options), {.loop = loop_,
+                                                         .reader = store_,
+                                                         .snapshots = snapshots_,
+                                                         .registry = [] { return nullptr; },
+                                                         .now = [] { return absl::Now(); }});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tp::api

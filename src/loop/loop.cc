@@ -86,7 +86,7 @@ void Loop::Take(Input& input) {
                  [&](RegistryMessage& registry) {
                    registry_ = std::move(registry);
                    capacity_.Reload(*registry_);
-                   ConsiderAll();
+                   queued_.LookAtAll();
                  },
              },
              input);
@@ -133,8 +133,8 @@ std::optional<absl::Time> Loop::NextTimer() const {
   };
   if (!timers_.empty()) earlier(timers_.begin()->first);
   if (!outbox_retries_.empty()) earlier(outbox_retries_.begin()->first);
-  if (!openings_.empty()) earlier(openings_.begin()->first);
-  if (!to_consider_.empty()) earlier(now_);
+  if (const auto opening = queued_.NextOpening()) earlier(*opening);
+  if (queued_.AnyToLookAt()) earlier(now_);
   return next;
 }
 

@@ -26,6 +26,7 @@
 #include "core/run.h"
 #include "loop/commands.h"
 #include "loop/effects.h"
+#include "loop/wait_list.h"
 #include "store/rows.h"
 
 namespace tp::loop {
@@ -116,8 +117,6 @@ class Loop {
     bool changed = false;
   };
 
-  using Order = std::tuple<int32_t, absl::Time, core::StepRef>;  // -priority, submission, id
-
   // Messages (loop.cc)
   void Take(Input& input);
   void TakeObserved(const AttemptObserved& observed);
@@ -159,17 +158,14 @@ class Loop {
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
   void DropTimer(core::StepRef ref);
   void Forget(const core::RunWithSteps& run);
-  void Unqueue(core::StepRef ref);
-  void LookAgain(const Order& order, std::optional<absl::Time> at);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
   void AfterStepEnded(core::RunWithSteps& run);
   core::Step* FindStep(core::StepRef ref);
 
   // Planner (loop_plan.cc)
   void Plan();
-  void ConsiderAll();
-  absl::StatusOr<bool> Consider(const Order& order, std::set<std::string>& full);
-  void Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
+  absl::StatusOr<bool> Consider(core::StepRef ref, std::set<std::string>& full);
+  absl::Status Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
   core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
 
   std::optional<store::Txn> Seal();
@@ -195,10 +191,7 @@ class Loop {
   std::set<std::pair<absl::Time, core::StepRef>> timers_;
   std::map<core::StepRef, absl::Time> timer_of_;
   core::Capacity capacity_;
-  std::map<Order, std::optional<absl::Time>> waiting_;  // queued steps, and when a gate opens by itself
-  std::set<std::pair<absl::Time, Order>> openings_;     // of waiting_
-  std::map<core::StepRef, Order> order_of_;
-  std::set<Order> to_consider_;
+  WaitList queued_;
   std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // the newest; the Reader has all
   std::deque<std::pair<std::string, std::string>> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then

@@ -33,32 +33,21 @@ std::optional<absl::Time> LastOpening(const std::vector<core::GateVerdict>& clos
 
 }  // namespace
 
-void Loop::ConsiderAll() {
-  for (const auto& [order, opening] : waiting_) to_consider_.insert(order);
-}
-
 void Loop::Plan() {
-  while (!openings_.empty() && openings_.begin()->first <= now_) {
-    const Order order = openings_.begin()->second;
-    LookAgain(order, std::nullopt);
-    to_consider_.insert(order);
-  }
+  queued_.LookAtOpened(now_);
   std::set<std::string> full;  // sizes that found no room in this pass
   int launched = 0;
-  while (!to_consider_.empty() && launched < settings_.max_launches_per_turn) {
-    const Order order = *to_consider_.begin();
-    to_consider_.erase(to_consider_.begin());
-    const absl::StatusOr<bool> launches = Guarded([&] { return Consider(order, full); });
-    if (!launches.ok()) Quarantine(std::get<core::StepRef>(order), launches.status());
-    if (launches.value_or(false)) ++launched;
+  while (launched < settings_.max_launches_per_turn) {
+    const auto ref = queued_.Take();
+    if (!ref) return;
+    const absl::StatusOr<bool> launches = Guarded([&] { return Consider(*ref, full); });
+    if (launches.ok()) {
+      launched += *launches ? 1 : 0;
+    } else {
+      queued_.Keep(*ref, std::nullopt, "");  // nobody waits behind it
+      Quarantine(*ref, launches.status());
+    }
   }
-}
-
-void Loop::LookAgain(const Order& order, std::optional<absl::Time> at) {
-  std::optional<absl::Time>& opening = waiting_.at(order);
-  if (opening) openings_.erase({*opening, order});
-  opening = at;
-  if (opening) openings_.emplace(*opening, order);
 }
 
 core::ResolvedShape Loop::ShapeOf(const core::Step& step, std::string* why) const {
@@ -68,43 +57,44 @@ core::ResolvedShape Loop::ShapeOf(const core::Step& step, std::string* why) cons
   return {};
 }
 
-absl::StatusOr<bool> Loop::Consider(const Order& order, std::set<std::string>& full) {
-  const core::StepRef ref = std::get<core::StepRef>(order);
-  core::Step* step = FindStep(ref);
-  if (!step || step->state != core::JobState::kQueued) return false;
-  const core::RunWithSteps& run = runs_.at(ref.run);
+absl::StatusOr<bool> Loop::Consider(core::StepRef ref, std::set<std::string>& full) {
+  core::RunWithSteps& run = runs_.at(ref.run);
+  core::Step& step = run.steps[static_cast<size_t>(ref.step)];
   std::string why;
-  core::ResolvedShape shape = ShapeOf(*step, &why);
-  if (why != step->hold.shape) {
-    step->hold.shape = why;
+  core::ResolvedShape shape = ShapeOf(step, &why);
+  if (why != step.hold.shape) {
+    step.hold.shape = why;
     batch_.steps.insert(ref);
     batch_.changed = true;
   }
-  const bool resolves = why.empty();
-  if (resolves && full.contains(SizeOf(shape, step->avoid_node))) return false;
+  const std::string size = why.empty() ? SizeOf(shape, step.avoid_node) : "";
+  if (full.contains(size)) {
+    queued_.Keep(ref, std::nullopt, size);
+    return false;
+  }
   ++counters_.gate_evaluations;
-  const auto closed = core::ClosedGates({run, *step, resolves ? &shape : nullptr, capacity_, now_});
-  LookAgain(order, LastOpening(closed));
-  if (ClosedBy(closed, core::GateKind::kCapacity)) full.insert(SizeOf(shape, step->avoid_node));
-  if (!closed.empty()) return false;
-  auto placement = capacity_.Place(shape, step->avoid_node);
-  Admit(*step, std::move(shape), *std::move(placement));
-  return true;
+  const auto closed = core::ClosedGates({run, step, why.empty() ? &shape : nullptr, capacity_, now_});
+  if (closed.empty()) {
+    auto placement = capacity_.Place(shape, step.avoid_node);
+    TP_RETURN_IF_ERROR(Admit(step, std::move(shape), *std::move(placement)));
+    return true;
+  }
+  const bool no_room = ClosedBy(closed, core::GateKind::kCapacity);
+  if (no_room) full.insert(size);
+  queued_.Keep(ref, LastOpening(closed), no_room ? size : "");
+  return false;
 }
 
-void Loop::Admit(const core::Step& step, core::ResolvedShape shape,
-                 std::vector<PoolPlacement> placement) {
-  const core::StepRef ref = step.ref;
+absl::Status Loop::Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement) {
   core::Admitted admitted;
-  admitted.key = core::AttemptKey(settings_.deployment, {ref, step.attempts + 1});
+  admitted.key = core::AttemptKey(settings_.deployment, {step.ref, step.attempts + 1});
   admitted.nonce = nonce_();
   admitted.shape = std::move(shape);
   admitted.placement = std::move(placement);
   capacity_.Take(admitted.placement);
-  if (absl::Status status = ApplyTo(ref, admitted); !status.ok()) {
-    capacity_.Release(admitted.placement);
-    Quarantine(ref, status);
-  }
+  absl::Status status = ApplyTo(step.ref, admitted);
+  if (!status.ok()) capacity_.Release(admitted.placement);
+  return status;
 }
 
 }  // namespace tp::loop

@@ -60,7 +60,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
     capacity_.Release(before.attempt->placement);
     by_key_.erase(before.attempt->key);
     batch_.leaving.push_back([this, key = before.attempt->key] { sink_.Untrack(key); });
-    ConsiderAll();
+    queued_.LookForRoom();
   }
   Reindex(run, step);
   if (core::IsTerminal(step.state) && !core::IsTerminal(before.state)) AfterStepEnded(run);
@@ -115,13 +115,8 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
     timer_of_[step.ref] = *at;
   }
   if (step.attempt) by_key_[step.attempt->key] = step.ref;
-  Unqueue(step.ref);
-  if (step.state == core::JobState::kQueued) {
-    const Order order{-run.run.priority, run.run.created_at, step.ref};
-    order_of_[step.ref] = order;
-    waiting_.emplace(order, std::nullopt);
-    to_consider_.insert(order);
-  }
+  queued_.Remove(step.ref);
+  if (step.state == core::JobState::kQueued) queued_.Add({-run.run.priority, run.run.created_at, step.ref});
 }
 
 void Loop::AfterStepEnded(core::RunWithSteps& run) {
@@ -139,7 +134,7 @@ void Loop::AfterStepEnded(core::RunWithSteps& run) {
         break;
       }
       case core::DependencyState::kMet:
-        if (auto order = order_of_.find(step.ref); order != order_of_.end()) to_consider_.insert(order->second);
+        queued_.Look(step.ref);
         break;
       case core::DependencyState::kWaiting:
         break;
@@ -147,20 +142,11 @@ void Loop::AfterStepEnded(core::RunWithSteps& run) {
   }
 }
 
-void Loop::Unqueue(core::StepRef ref) {
-  const auto found = order_of_.find(ref);
-  if (found == order_of_.end()) return;
-  LookAgain(found->second, std::nullopt);
-  to_consider_.erase(found->second);
-  waiting_.erase(found->second);
-  order_of_.erase(found);
-}
-
 // Terminal runs leave memory.
 void Loop::Forget(const core::RunWithSteps& run) {
   const int64_t n = run.run.n;
   for (const core::Step& step : run.steps) {
-    Unqueue(step.ref);
+    queued_.Remove(step.ref);
     last_notes_.erase(step.ref);
   }
   if (over_.emplace(n, Likeness(run)).second) over_order_.push_back(n);

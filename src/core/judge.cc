@@ -209,6 +209,10 @@ Outcome Judge(const Step& step, const Policy& policy) {
 }
 
 Failure FailureOf(const Attempt& attempt) {
+  // An engine may say why only after the record of its TERM was read.
+  if (attempt.ending && attempt.ending->cause == EndCause::kEvicted && ExplainsTerm(attempt.engine_end)) {
+    return *EngineFailure(attempt.engine_end, attempt.sight.engine_reason);
+  }
   if (attempt.ending && attempt.ending->failure) return *attempt.ending->failure;
   return {FailureKind::kLost, "it ended without evidence of how: retry continues from the newest checkpoint"};
 }

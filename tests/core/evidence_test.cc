@@ -25,6 +25,17 @@ TEST(Evidence, TheEngineExplainsATerm) {
   EXPECT_EQ(w.step.failure->kind, FailureKind::kTimeLimit);
 }
 
+TEST(Evidence, TheEngineExplainsATermAfterItsRecordWasRead) {
+  World w;
+  w.RunAll();
+  const RankObservation over = Over(0, Exit(143, 5000, SignalledBy::kOther));
+  w.Do(Seen({over}));
+  Present ended = std::get<Present>(Seen({over}, true).observation);
+  ended.engine_end = EngineEnd::kTimeLimit;
+  EXPECT_EQ(w.Do(Observed{ended}), kFailed);
+  EXPECT_EQ(w.step.failure->kind, FailureKind::kTimeLimit);
+}
+
 TEST(Evidence, ExitZeroOfTheEngineAfterOurSignalIsNoSuccess) {
   World w;
   w.RunAll();

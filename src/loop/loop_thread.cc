@@ -1,6 +1,6 @@
 #include "loop/loop_thread.h"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -9,7 +9,7 @@ namespace tp::loop {
 namespace {
 
 constexpr auto kDiskFullRetry = std::chrono::milliseconds(200);
-// A turn this long is a metric (DESIGN 12); waiting is never longer than this without a look around.
+// The wall clock may jump: no wait is longer than this without a look at it.
 constexpr absl::Duration kLongestSleep = absl::Seconds(60);
 
 }  // namespace
@@ -40,7 +40,7 @@ void LoopThread::Enqueue(std::function<void()> post) {
   {
     std::lock_guard lock(mutex_);
     inbox_.push_back(std::move(post));
-    if (!busy_since_) busy_since_ = absl::Now();
+    if (!busy_since_) busy_since_ = Clock::now();
     if (!ended_) {
       wake_loop_.notify_one();
       return;
@@ -83,7 +83,8 @@ void LoopThread::Post(std::shared_ptr<const core::Registry> registry) {
 
 absl::Duration LoopThread::Stalled() const {
   std::lock_guard lock(mutex_);
-  return busy_since_ ? absl::Now() - *busy_since_ : absl::ZeroDuration();
+  const auto now = Clock::now();
+  return absl::FromChrono(now - std::min(busy_since_.value_or(now), commit_since_.value_or(now)));
 }
 
 // Waits until there is something to do; false: stopping and nothing under way.
@@ -116,7 +117,7 @@ void LoopThread::RunLoop() {
     std::vector<std::function<void()>> inbox;
     const bool may_turn = !stop_ && !next_;
     if (may_turn) inbox.swap(inbox_);
-    busy_since_ = absl::Now();
+    busy_since_ = Clock::now();
     lock.unlock();
     for (int64_t i = 0; i < done; ++i) loop_.Committed();
     for (auto& post : inbox) post();
@@ -139,6 +140,7 @@ void LoopThread::HandOver(store::Txn txn) {
   {
     std::lock_guard lock(mutex_);
     next_ = std::move(txn);
+    if (!commit_since_) commit_since_ = Clock::now();
   }
   wake_writer_.notify_one();
 }
@@ -155,6 +157,7 @@ void LoopThread::RunWriter() {
     Commit(txn);
     lock.lock();
     writing_ = false;
+    commit_since_ = next_ ? std::optional(Clock::now()) : std::nullopt;
     ++done_;
     wake_loop_.notify_one();
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -55,6 +56,8 @@ class LoopThread {
   int64_t Commits() const { return commits_.load(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void Enqueue(std::function<void()> post);
   void AbandonRest();
   void RunLoop();
@@ -78,7 +81,8 @@ class LoopThread {
   bool stop_ = false;                             // guarded by mutex_
   bool loop_ended_ = false;                       // guarded by mutex_: no transaction will follow
   bool ended_ = false;                            // guarded by mutex_: both threads are joined
-  std::optional<absl::Time> busy_since_;          // guarded by mutex_
+  std::optional<Clock::time_point> busy_since_;    // guarded by mutex_: a message waits or a turn is computed
+  std::optional<Clock::time_point> commit_since_;  // guarded by mutex_: a transaction waits or is written
   std::atomic<int64_t> longest_turn_us_{0};
   std::atomic<int64_t> commits_{0};
   std::thread loop_thread_;

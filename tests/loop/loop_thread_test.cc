@@ -82,6 +82,40 @@ TEST_F(Threads, AFullDiskIsWaitedForAndLosesNothing) {
   EXPECT_EQ(called, 3);
 }
 
+// A commit that does not return until it is let go.
+class HungStore : public store::Store {
+ public:
+  explicit HungStore(store::Store& inner) : inner_(inner) {}
+  absl::Status Commit(const store::Txn& txn) override {
+    released_.wait();
+    return inner_.Commit(txn);
+  }
+  absl::StatusOr<store::Loaded> Load() override { return inner_.Load(); }
+  absl::Status BeginEpoch(int64_t epoch, int64_t next_run) override { return inner_.BeginEpoch(epoch, next_run); }
+  void Release() { release_.set_value(); }
+
+ private:
+  store::Store& inner_;
+  std::promise<void> release_;
+  std::shared_future<void> released_ = release_.get_future().share();
+};
+
+TEST_F(Threads, AHungCommitIsAStallHoweverBusyTheLoopIs) {
+  HungStore hung(*h_.store);
+  Run(hung, {});
+  auto answer = Submit(1);
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (thread_->Stalled() < absl::Milliseconds(100) && absl::Now() < deadline) {
+    thread_->Post(AttemptObserved{"tp-test-e1-9-s0-a1", Unknown{"nobody knows it"}});
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that the loop keeps up
+  }
+  EXPECT_GE(thread_->Stalled(), absl::Milliseconds(100));
+  hung.Release();
+  EXPECT_TRUE(answer.get().ok());
+  while (thread_->Stalled() > absl::Milliseconds(50) && absl::Now() < deadline) std::this_thread::yield();
+  EXPECT_LE(thread_->Stalled(), absl::Milliseconds(50));
+}
+
 TEST_F(Threads, CommitPointsComeInPairs) {
   std::mutex mutex;
   std::vector<std::pair<int64_t, CommitPoint>> points;

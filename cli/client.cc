@@ -17,6 +17,7 @@
 namespace tp::cli {
 namespace {
 
+constexpr int kMaxAnswerBytes = 64 << 20;
 constexpr std::chrono::seconds kConnectTimeout(5);
 constexpr std::array<std::chrono::milliseconds, 4> kRetryDelays = {
     std::chrono::milliseconds(250), std::chrono::milliseconds(1000), std::chrono::milliseconds(2500),
@@ -24,6 +25,7 @@ constexpr std::array<std::chrono::milliseconds, 4> kRetryDelays = {
 
 grpc::ChannelArguments ChannelArgumentsFor(const Endpoint& endpoint) {
   grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

@@ -1,4 +1,5 @@
 // tp: the command line of the platform.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -64,8 +65,9 @@ constexpr int kUnexpectedArguments = static_cast<int>(CLI::ExitCodes::ExtrasErro
 std::string Explain(const CLI::App& app, const CLI::ParseError& error, const Arguments& arguments) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   if (chosen.empty()) {
+    const std::vector<std::string> unknown = app.remaining();
     for (const std::string& word : arguments.own) {
-      if (word.empty() || word.front() == '-') continue;
+      if (std::find(unknown.begin(), unknown.end(), word) == unknown.end()) continue;
       const std::optional<std::string> meant = NearMiss(word, CommandNames(app));
       return meant ? fmt::format("no command {}; did you mean {}?", word, *meant)
                    : fmt::format("no command {}; tp --help lists them", word);

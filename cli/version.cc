@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/status.h"
+
 namespace tp::cli {
 namespace {
 
@@ -21,10 +23,11 @@ std::optional<std::string> VersionSkew(std::string_view client, std::string_view
                      server);
 }
 
-void WarnOfVersionSkew(const Context& context, Client& client) {
-  const auto info = client.Call(&v1::SystemService::Stub::GetServerInfo, v1::GetServerInfoRequest());
-  if (!info.ok()) return;
-  if (const std::optional<std::string> skew = VersionSkew(ClientVersion(), info->version())) context.Say(*skew);
+absl::Status WarnOfVersionSkew(const Context& context, Client& client) {
+  TP_ASSIGN_OR_RETURN(const v1::GetServerInfoResponse info,
+                      client.Call(&v1::SystemService::Stub::GetServerInfo, v1::GetServerInfoRequest()));
+  if (const std::optional<std::string> skew = VersionSkew(ClientVersion(), info.version())) context.Say(*skew);
+  return absl::OkStatus();
 }
 
 }  // namespace tp::cli

@@ -49,7 +49,7 @@ absl::StatusOr<ExitCode> ShowList(Context& context, const ListFlags& flags) {
 
 absl::StatusOr<ExitCode> ShowStanding(Context& context, bool all_users) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  WarnOfVersionSkew(context, *client);
+  TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client));
   ListFlags flags;
   flags.all_users = all_users;
   flags.since = kStatusReach;

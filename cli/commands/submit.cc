@@ -48,20 +48,23 @@ Answer AnswerOf(const Context& context, const v1::SubmitRunResponse& response, b
   return answer;
 }
 
-absl::StatusOr<v1::SubmitRunResponse> CallSubmit(Client& client, v1::SubmitRunRequest& request) {
-  request.set_request_id(NewRequestId());
+absl::StatusOr<v1::SubmitRunResponse> CallSubmit(Client& client, const v1::SubmitRunRequest& request) {
   TP_ASSIGN_OR_RETURN(v1::SubmitRunResponse response, client.Call(&v1::RunService::Stub::SubmitRun, request));
   MaskSecrets(*response.mutable_run());
   return response;
 }
 
-absl::StatusOr<ExitCode> DryRun(Context& context, Client& client, const SubmitOptions& options,
-                                v1::SubmitRunRequest& request) {
-  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(options.flags.directory, kMaxSnapshotBytes));
+// Nothing is created.
+absl::StatusOr<v1::SubmitRunResponse> Plan(Client& client, v1::SubmitRunRequest request) {
   request.set_dry_run(true);
-  TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse response, CallSubmit(client, request));
+  return CallSubmit(client, request);
+}
+
+absl::StatusOr<ExitCode> ShowPlan(const Context& context, const v1::SubmitRunResponse& plan,
+                                  const std::string& directory) {
+  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(directory, kMaxSnapshotBytes));
   context.Say(fmt::format("nothing was created; the directory has {} files, {}", tree.files, HumanBytes(tree.bytes)));
-  return Show(context, AnswerOf(context, response, true));
+  return Show(context, AnswerOf(context, plan, true));
 }
 
 void Echo(const Context& context, const v1::SubmitRunResponse& response) {
@@ -86,11 +89,14 @@ absl::StatusOr<ExitCode> Accompany(Context& context, const std::string& run, boo
 absl::StatusOr<ExitCode> Submit(Context& context, const SubmitOptions& options) {
   TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(options.flags, context.command));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  WarnOfVersionSkew(context, *client);
-  if (options.dry_run) return DryRun(context, *client, options, request);
+  TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client));
+  // Also before a submission: what is refused is refused before the directory is packed and sent.
+  TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse plan, Plan(*client, request));
+  if (options.dry_run) return ShowPlan(context, plan, options.flags.directory);
 
   TP_ASSIGN_OR_RETURN(const std::string snapshot_id, UploadDirectory(context, *client, options.flags.directory));
   request.set_snapshot_id(snapshot_id);
+  request.set_request_id(NewRequestId());
   TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse response, CallSubmit(*client, request));
   TP_ASSIGN_OR_RETURN(const ExitCode code, Show(context, AnswerOf(context, response, false)));
   TP_RETURN_IF_ERROR(context.Flush());

@@ -73,10 +73,11 @@ class FakeServer::Runs final : public v1::RunService::Service {
                          v1::SubmitRunResponse* response) override {
     {
       const std::scoped_lock lock(server_.mutex_);
-      server_.asked_.submits.push_back(*request);
-      server_.asked_.request_ids.push_back(request->request_id());
+      (request->dry_run() ? server_.asked_.plans : server_.asked_.submits).push_back(*request);
+      if (!request->dry_run()) server_.asked_.request_ids.push_back(request->request_id());
     }
-    if (const grpc::Status status = server_.Enter(context, "SubmitRun"); !status.ok()) return status;
+    const std::string method = request->dry_run() ? "SubmitRun, dry run" : "SubmitRun";
+    if (const grpc::Status status = server_.Enter(context, method); !status.ok()) return status;
     *response->mutable_run() = server_.script_.runs.at(0);
     *response->mutable_run()->mutable_steps(0)->mutable_spec() = request->steps(0);
     response->mutable_notes()->Assign(server_.script_.notes.begin(), server_.script_.notes.end());

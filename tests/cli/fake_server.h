@@ -47,6 +47,7 @@ struct Script {
 
 struct Asked {
   std::vector<v1::SubmitRunRequest> submits;
+  std::vector<v1::SubmitRunRequest> plans;  // dry runs
   std::vector<v1::ListRunsRequest> lists;
   std::vector<v1::ReadLogRequest> logs;
   std::vector<v1::QueryUsageRequest> usages;

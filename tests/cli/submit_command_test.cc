@@ -84,13 +84,14 @@ TEST_F(SubmitCommandTest, NothingIsSubmittedTwice) {
   EXPECT_NE(asked.request_ids[1], asked.request_ids[2]);
 }
 
-TEST_F(SubmitCommandTest, RefusalsOfTheServerAreUsageErrors) {
-  server_.script().failures["SubmitRun"] = {
+TEST_F(SubmitCommandTest, WhatTheServerRefusesIsNotUploaded) {
+  server_.script().failures["SubmitRun, dry run"] = {
       {grpc::StatusCode::INVALID_ARGUMENT, "--profile h200:12: 8-card nodes take 8 or 16"}};
   const Finished tp = Tp({"submit", "--profile", "h200:12", "--", "true"});
   EXPECT_EQ(tp.exit_code, 2);
   EXPECT_EQ(tp.out, "");
   EXPECT_EQ(tp.err, "tp: --profile h200:12: 8-card nodes take 8 or 16\n");
+  EXPECT_EQ(server_.asked().uploads, 0);
 }
 
 TEST_F(SubmitCommandTest, DryRunCreatesNothing) {
@@ -98,7 +99,8 @@ TEST_F(SubmitCommandTest, DryRunCreatesNothing) {
   const Finished tp = Tp({"submit", "--dry-run", "--env", "HF_TOKEN=hunter2", "--", "python3", "train.py"});
   EXPECT_EQ(tp.exit_code, 0);
   EXPECT_EQ(server_.asked().uploads, 0);
-  EXPECT_TRUE(server_.asked().submits.at(0).dry_run());
+  EXPECT_THAT(server_.asked().submits, SizeIs(0));
+  EXPECT_THAT(server_.asked().plans, SizeIs(1));
   EXPECT_EQ(tp.out,
             "command     python3 train.py\n"
             "profile     h200:16 = 2 nodes x 8\n"

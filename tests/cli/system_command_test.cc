@@ -92,6 +92,8 @@ TEST_F(SystemCommandTest, MistypedCommandsGetASuggestion) {
   const Finished tp = Tp({"submti"});
   EXPECT_EQ(tp.exit_code, 2);
   EXPECT_EQ(tp.err, "tp: no command submti; did you mean submit?\n");
+  EXPECT_EQ(Tp({"-o", "json", "submti"}).exit_code, 2);
+  EXPECT_THAT(Tp({"-o", "wide", "lss"}).err, HasSubstr("no command lss; did you mean ls?"));
   EXPECT_EQ(Tp({}).exit_code, 2);
   EXPECT_EQ(Tp({"ls", "--nosuch"}).exit_code, 2);
   EXPECT_EQ(Tp({"ls", "-o", "xml"}).exit_code, 2);

@@ -83,7 +83,7 @@ absl::StatusOr<Transition> Apply(const Table& table, const Step& step, const Eve
 std::optional<absl::Time> NextTimer(const Step& step) {
   if (!step.attempt || !step.attempt->ending) return std::nullopt;
   const Attempt& attempt = *step.attempt;
-  const bool grace_waits = attempt.ending->sent == SignalSent::kWarn && attempt.sight.unknown_since;
+  const bool grace_waits = InGrace(*attempt.ending) && attempt.sight.unknown_since;
   return grace_waits ? std::nullopt : attempt.ending->escalate_at;
 }
 

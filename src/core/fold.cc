@@ -42,9 +42,9 @@ void CountSeenTime(Step& step, absl::Duration seen) {
   }
 }
 
-// The grace of an announced pause goes on where it was.
+// The grace that a signal gave goes on where it was.
 void ShiftGrace(Attempt& attempt, absl::Duration unseen) {
-  if (attempt.ending && attempt.ending->sent == SignalSent::kWarn && attempt.ending->escalate_at) {
+  if (attempt.ending && InGrace(*attempt.ending) && attempt.ending->escalate_at) {
     *attempt.ending->escalate_at += unseen;
   }
 }
@@ -121,6 +121,11 @@ void FoldUnknown(Step& step, const Unknown& unknown, absl::Time now) {
   ForgetAbsence(sight);
 }
 
+// Whether a multiple of `every` lies between them: what grows by small steps is saved as often.
+bool Passed(absl::Duration before, absl::Duration after, absl::Duration every) {
+  return absl::Floor(before, every) != absl::Floor(after, every);
+}
+
 }  // namespace
 
 std::vector<RankObservation> EmptyRanks(const std::vector<PoolPlacement>& placement) {
@@ -152,15 +157,17 @@ void FoldRestart(Step& step) {
               step.attempt->sight.last_seen.value_or(step.attempt->created_at));
 }
 
+bool InGrace(const Ending& ending) { return ending.sent == SignalSent::kWarn || ending.sent == SignalSent::kTerm; }
+
 bool WorthSaving(const Step& before, const Step& after) {
   if (!before.attempt || !after.attempt) return !(before == after);
-  if (after.ran - before.ran >= kSaveRunningTimeEvery) return true;
+  if (Passed(before.ran, after.ran, kSaveRunningTimeEvery)) return true;
   const Attempt& old = *before.attempt;
   const Attempt& now = *after.attempt;
   if (old.claim != now.claim || old.freed != now.freed || old.engine_end != now.engine_end) return true;
   if (old.granted_at != now.granted_at || old.ending != now.ending) return true;
-  if (now.sight.pending - old.sight.pending >= kSaveWaitingTimeEvery) return true;
-  if (now.sight.starting - old.sight.starting >= kSaveWaitingTimeEvery) return true;
+  if (Passed(old.sight.pending, now.sight.pending, kSaveWaitingTimeEvery)) return true;
+  if (Passed(old.sight.starting, now.sight.starting, kSaveWaitingTimeEvery)) return true;
   for (size_t i = 0; i < now.ranks.size(); ++i) {
     if (old.ranks[i].started != now.ranks[i].started || old.ranks[i].ended != now.ranks[i].ended) return true;
     if (old.ranks[i].tree != now.ranks[i].tree && now.ranks[i].tree == Tree::kGone) return true;

@@ -16,6 +16,9 @@ void FoldObservation(Step& step, const Observation& observation, absl::Time now,
 // tpd has just started: time without it counts for no deadline, as time under Unknown does not.
 void FoldRestart(Step& step);
 
+// The job has until `escalate_at` to end by itself. That goes on only while the job can be seen.
+bool InGrace(const Ending& ending);
+
 // What must be written down although no row of the table was taken: new records, a found claim, a
 // change of what is shown, running time not yet saved.
 bool WorthSaving(const Step& before, const Step& after);

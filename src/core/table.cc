@@ -161,9 +161,10 @@ template <SignalSent kSent>
 bool DueAfter(const Change& c) {
   return Due(c) && c.step.attempt->ending->sent == kSent;
 }
-// The job has its grace while it can be seen: what it does meanwhile counts.
-bool WarningDue(const Change& c) {
-  return DueAfter<SignalSent::kWarn>(c) && !c.step.attempt->sight.unknown_since;
+// A job has its grace while it can be seen: a signal may not have reached it before.
+template <SignalSent kSent>
+bool GraceOver(const Change& c) {
+  return DueAfter<kSent>(c) && !c.step.attempt->sight.unknown_since;
 }
 bool FenceDue(const Change& c) {
   return DueAfter<SignalSent::kNone>(c) && c.step.attempt->ending->fence == FenceState::kAsked;
@@ -654,8 +655,8 @@ Table MakeTable() {
       // Deadlines of the step's own.
       {{kS, kP, kR}, kTimer, "the fence is to be tried again", FenceDue, kStay, "Fence", FenceAgain},
       {{kP, kR}, kTimer, "its records say it is over, yet something of it is left", LeftoverDue, kStay, "KILL", SendKill},
-      {{kP, kR}, kTimer, "the warning's grace is over", WarningDue, kStay, "TERM", SendTerm},
-      {{kP, kR}, kTimer, "stop_grace is over", DueAfter<SignalSent::kTerm>, kStay, "KILL", SendKill},
+      {{kP, kR}, kTimer, "the warning's grace is over", GraceOver<SignalSent::kWarn>, kStay, "TERM", SendTerm},
+      {{kP, kR}, kTimer, "stop_grace is over", GraceOver<SignalSent::kTerm>, kStay, "KILL", SendKill},
       {{kP, kR}, kTimer, "still not gone after KILL", DueAfter<SignalSent::kKill>, kStay, "KILL again", SendKill},
   };
 }

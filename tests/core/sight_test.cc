@@ -58,6 +58,41 @@ TEST(Sight, TheWarningsGraceWaitsWhileTheJobCannotBeSeen) {
   EXPECT_EQ(w.Signal(), StopLevel::kTerm);
 }
 
+TEST(Sight, TheGraceOfATermWaitsToo) {
+  World w;
+  w.RunAll();
+  w.Do(StopRequested{});
+  EXPECT_EQ(w.Signal(), StopLevel::kTerm);
+  w.Do(Nothing("host unreachable"));
+  w.After(absl::Minutes(10), TimerFired{});
+  EXPECT_FALSE(w.Signal());
+  w.Do(Seen({Up(0)}));
+  w.After(absl::Seconds(29), TimerFired{});
+  EXPECT_FALSE(w.Signal());
+  w.After(absl::Seconds(1), TimerFired{});
+  EXPECT_EQ(w.Signal(), StopLevel::kKill);
+}
+
+// However often it is looked at.
+TEST(Sight, TimeThatCountsIsSavedEveryFewSeconds) {
+  World w;
+  w.RunAll();
+  Step saved = w.step;
+  for (int second = 1; second <= 100; ++second) {
+    w.After(absl::Seconds(1), Seen({Up(0)}));
+    if (w.last.durable) saved = w.step;
+    ASSERT_LE(w.step.ran - saved.ran, absl::Seconds(10));
+  }
+  World waiting;
+  waiting.Launch();
+  saved = waiting.step;
+  for (int second = 1; second <= 300; ++second) {
+    waiting.After(absl::Seconds(1), Observed{Present{}});
+    if (waiting.last.durable) saved = waiting.step;
+    ASSERT_LE(waiting.step.attempt->sight.pending - saved.attempt->sight.pending, absl::Minutes(1));
+  }
+}
+
 TEST(Sight, ARisingHeartbeatIsNotAbsent) {
   World w;
   w.RunAll();

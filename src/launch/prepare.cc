@@ -39,7 +39,7 @@ absl::Status FillWork(const LaunchSpec& spec, const PrepareOptions& options, con
   if (spec.snapshot_id.empty()) return absl::OkStatus();
   if (!IsSnapshotId(spec.snapshot_id)) return InvalidArgument("'{}' is no snapshot id", spec.snapshot_id);
   const std::string archive = SnapshotPath(options.storage_root, spec.snapshot_id);
-  const absl::Status extracted = ExtractSnapshot(archive, work.path, options.limits);
+  absl::Status extracted = ExtractSnapshot(archive, work.path, options.limits);
   if (absl::IsNotFound(extracted)) {
     return NotFound("the snapshot of {} is gone ({}): submit again", spec.run_id, Message(extracted));
   }

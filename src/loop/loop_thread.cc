@@ -74,8 +74,20 @@ void LoopThread::Post(Query query, QueryReply reply) {
 void LoopThread::Post(EffectAnswered answered) {
   Enqueue([this, answered = std::move(answered)]() mutable { loop_.Post(std::move(answered)); });
 }
+// While commits hang nothing is taken in: of one attempt only the newest sight of a kind waits. Another
+// kind is kept apart, or an Unknown between two Absents would be lost.
 void LoopThread::Post(AttemptObserved observed) {
-  Enqueue([this, observed = std::move(observed)]() mutable { loop_.Post(std::move(observed)); });
+  auto newest = std::make_shared<AttemptObserved>(std::move(observed));
+  {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<AttemptObserved>& waiting = unread_[newest->key];
+    if (waiting && waiting->observation.index() == newest->observation.index()) {
+      waiting->observation = std::move(newest->observation);
+      return;
+    }
+    waiting = newest;
+  }
+  Enqueue([this, newest] { loop_.Post(std::move(*newest)); });
 }
 void LoopThread::Post(std::shared_ptr<const core::Registry> registry) {
   Enqueue([this, registry = std::move(registry)]() mutable { loop_.Post(std::move(registry)); });
@@ -116,7 +128,10 @@ void LoopThread::RunLoop() {
     const int64_t done = std::exchange(done_, 0);
     std::vector<std::function<void()>> inbox;
     const bool may_turn = !stop_ && !next_;
-    if (may_turn) inbox.swap(inbox_);
+    if (may_turn) {
+      inbox.swap(inbox_);
+      unread_.clear();
+    }
     busy_since_ = Clock::now();
     lock.unlock();
     for (int64_t i = 0; i < done; ++i) loop_.Committed();

@@ -8,9 +8,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -75,6 +77,7 @@ class LoopThread {
   std::condition_variable wake_loop_;
   std::condition_variable wake_writer_;
   std::vector<std::function<void()>> inbox_;      // guarded by mutex_
+  std::map<std::string, std::shared_ptr<AttemptObserved>> unread_;  // guarded by mutex_: the newest in inbox_, by key
   std::optional<store::Txn> next_;                // guarded by mutex_: decided, waits for the writer
   bool writing_ = false;                          // guarded by mutex_
   int64_t done_ = 0;                              // guarded by mutex_: commits whose effects have not left yet

@@ -87,15 +87,19 @@ class HungStore : public store::Store {
  public:
   explicit HungStore(store::Store& inner) : inner_(inner) {}
   absl::Status Commit(const store::Txn& txn) override {
+    if (!std::exchange(entered_once_, true)) entered_.set_value();
     released_.wait();
     return inner_.Commit(txn);
   }
   absl::StatusOr<store::Loaded> Load() override { return inner_.Load(); }
   absl::Status BeginEpoch(int64_t epoch, int64_t next_run) override { return inner_.BeginEpoch(epoch, next_run); }
+  void AwaitCommit() { entered_.get_future().wait(); }
   void Release() { release_.set_value(); }
 
  private:
   store::Store& inner_;
+  bool entered_once_ = false;
+  std::promise<void> entered_;
   std::promise<void> release_;
   std::shared_future<void> released_ = release_.get_future().share();
 };
@@ -114,6 +118,22 @@ TEST_F(Threads, AHungCommitIsAStallHoweverBusyTheLoopIs) {
   EXPECT_TRUE(answer.get().ok());
   while (thread_->Stalled() > absl::Milliseconds(50) && absl::Now() < deadline) std::this_thread::yield();
   EXPECT_LE(thread_->Stalled(), absl::Milliseconds(50));
+}
+
+TEST_F(Threads, SightsDoNotPileUpBehindAHungCommit) {
+  HungStore hung(*h_.store);
+  Run(hung, {});
+  auto first = Submit(1);
+  hung.AwaitCommit();
+  auto second = Submit(2);  // decided, it waits for the writer, and nothing more is taken in
+  for (int i = 0; i < 5000; ++i) {
+    thread_->Post(AttemptObserved{"tp-test-e1-9-s0-a1", Present{}});
+    if (i == 2500) thread_->Post(AttemptObserved{"tp-test-e1-9-s0-a1", Unknown{"no answer"}});
+  }
+  hung.Release();
+  EXPECT_TRUE(first.get().ok() && second.get().ok());
+  thread_->Stop();
+  EXPECT_LT(h_.loop->counters().messages, 1000);
 }
 
 TEST_F(Threads, CommitPointsComeInPairs) {

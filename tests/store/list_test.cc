@@ -1,13 +1,13 @@
 // Pages of runs: a total order, every filter, a cost that does not follow the number of runs.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 
 #include "author.h"
 #include "either_store.h"
 #include "random_values.h"
-#include "store/txn.h"
+#include "store/micros.h"
+#include "store/sqlite_rows.h"
 
 namespace tp::store {
 namespace {
@@ -197,20 +197,33 @@ constexpr int kPageRuns = 50;
 // scan over all runs more than half a million.
 constexpr int64_t kPageSteps = 40'000;
 
-// 100,000 runs, of which 20 are unfinished and the newest 10 have just changed.
-void Fill(Store& store) {
+// 100,000 runs, of which 20 are unfinished and the newest 10 have just changed. Straight into the tables,
+// after the pattern of the first: what is measured is reading.
+void Fill(SqliteStore& store) {
   Author author;
-  for (int i = 0; i < kRuns; ++i) {
-    core::Run run = author.NewRun("owner-" + std::to_string(i % 50));
-    if (i % 1000 == 0) {
-      run.labels["rare"] = "yes";
-      author.Put(run);
-    }
-    const JobState state = i % 5000 == 0 ? JobState::kQueued : i % 500 == 1 ? JobState::kFailed : JobState::kSucceeded;
-    author.Enter(Author::QueuedStep({run.n, 0}), state, At(i < kRuns - 10 ? i / 10 : 1'000'000));
-    if (i % 10'000 != 9999) continue;
-    ASSERT_TRUE(store.Commit(author.Take()).ok());
-  }
+  core::Run run = author.NewRun("owner-0");
+  run.labels["rare"] = "yes";
+  author.Put(run);
+  ASSERT_TRUE(store.Commit(author.Take()).ok());
+  const absl::Status status = store.database().Execute(fmt::format(
+      R"sql(
+        BEGIN;
+        CREATE TEMP TABLE number AS
+          WITH RECURSIVE counted (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM counted WHERE i < {0} - 1)
+          SELECT i FROM counted;
+        INSERT INTO run
+          SELECT i + 1, slug, 'owner-' || (i % 50), 'owner-' || (i % 50) || '-project', snapshot_id, priority,
+                 created_at_us, snapshot_available,
+                 CASE WHEN i % 5000 = 0 THEN 'QUEUED' WHEN i % 500 = 1 THEN 'FAILED' ELSE 'SUCCEEDED' END,
+                 iif(i < {0} - 10, {1}, {2}), 0
+          FROM run, number WHERE n = 1;
+        INSERT INTO run_label SELECT i + 1, 'rare', 'yes' FROM number WHERE i % 1000 = 0;
+        CREATE TEMP TABLE pattern AS SELECT * FROM step;
+        INSERT INTO step SELECT i + 1, {3} FROM pattern, number;
+        COMMIT;
+      )sql",
+      kRuns, ToMicros(At(0)), ToMicros(At(1'000'000)), kStepColumns.substr(kStepColumns.find("step"))));
+  ASSERT_TRUE(status.ok()) << status;
 }
 
 QueryCost Since(const QueryCost& now, const QueryCost& start) {
@@ -219,7 +232,7 @@ QueryCost Since(const QueryCost& now, const QueryCost& start) {
 
 TEST(ListCost, OfAHundredThousandRunsIsThatOfThePage) {
   EitherStore either(Kind::kSqlite);
-  Fill(either.store());
+  Fill(static_cast<SqliteStore&>(either.store()));
   auto& reader = static_cast<SqliteReader&>(either.reader());
   const std::vector<RunFilter> filters = {
       {},

@@ -243,9 +243,9 @@ TEST_F(SqliteStoreTest, AFileThatMayNotGrowIsAFullDisk) {
 // --- The log --------------------------------------------------------------------------------------
 
 TEST_F(SqliteStoreTest, TheLogIsFoldedBackAsItGrows) {
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(store_->Commit(Large(author_)).ok());
-  EXPECT_LT(std::filesystem::file_size(path_ + "-wal"), 16u << 20);
-  EXPECT_GT(std::filesystem::file_size(path_), 4u << 20);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(store_->Commit(Large(author_)).ok());
+  EXPECT_LT(std::filesystem::file_size(path_ + "-wal"), 5u << 20);
+  EXPECT_GT(std::filesystem::file_size(path_), 2u << 20);
 }
 
 TEST_F(SqliteStoreTest, AReaderThatStaysHoldsUpNoCommit) {
@@ -256,10 +256,10 @@ TEST_F(SqliteStoreTest, AReaderThatStaysHoldsUpNoCommit) {
     auto transaction = Transaction::Begin(*other, Transaction::Kind::kRead);
     ASSERT_TRUE(transaction.ok());
     ASSERT_EQ(*other->Number("SELECT count(*) FROM run"), 1);
-    for (int i = 0; i < 60; ++i) ASSERT_TRUE(store_->Commit(Large(author_)).ok());
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(store_->Commit(Large(author_)).ok());
     EXPECT_EQ(*other->Number("SELECT count(*) FROM run"), 1);
   }
-  EXPECT_EQ(*other->Number("SELECT count(*) FROM run"), 1 + 60 * 200);
+  EXPECT_EQ(*other->Number("SELECT count(*) FROM run"), 1 + 40 * 200);
 }
 
 // --- Readers --------------------------------------------------------------------------------------

@@ -63,7 +63,9 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
     queued_.LookForRoom();
   }
   Reindex(run, step);
-  if (core::IsTerminal(step.state) && !core::IsTerminal(before.state)) AfterStepEnded(run);
+  const bool ended = core::IsTerminal(step.state) && !core::IsTerminal(before.state);
+  const bool waits_again = before.attempt && !step.attempt;  // what it waits for may have changed by a retry
+  if (ended || waits_again) AfterStepEnded(run);
 }
 
 // A row that changes no state and says nothing, or nothing new, leaves no trace in the log: what is tried

@@ -84,6 +84,7 @@ FOLDERS = [
     _folder("cli", LIBS, RPC, "base public json cli11 libarchive openssl posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
+    _folder("tests/bench", "", TEST_LIBS, RPC),
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),
     _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli"),
 ]

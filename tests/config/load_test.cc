@@ -243,7 +243,7 @@ jobs:
   executor_defaults:
     local: {run_as: service}
     node: {run_as: owner, storage: {path: /srv/tp, tpd_path: /srv/tp}}
-    slurm: {capacity: managed, account: lab, queue: gpu, storage: {path: /home/tp, tpd_path: /home/tp}}
+    slurm: {capacity: managed, account: lab, queue: gpu, storage: {path: /shared/tp, tpd_path: /shared/tp}}
     ray_job: {namespace: ml, capacity: managed}
     volcano_job: {enable_multi_node_networking: true}
   executors:

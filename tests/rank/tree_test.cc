@@ -1,8 +1,8 @@
 // The end of the job's tree, by its runner and after its runner.
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -22,12 +22,14 @@ TP_RANK_FOR_EVERY_KIND(TreeTest);
 
 // Leaves a daemon behind: forked twice, in its own session, its parent gone.
 constexpr char kDaemonize[] =
-    "(setsid sh -c 'echo $$ >daemon.part; mv daemon.part daemon; $BODY' &) ;"
+    "(setsid sh -c '$BEFORE echo $$ >daemon.part; mv daemon.part daemon; $BODY' &) ;"
     " while [ ! -e daemon ]; do sleep 0.01; done; ";
 
-std::string Daemonize(const std::string& body) {
+// `before` is done when the job goes on, `body` may still be to come.
+std::string Daemonize(const std::string& body, const std::string& before = "") {
   std::string script = kDaemonize;
   script.replace(script.find("$BODY"), 5, body);
+  script.replace(script.find("$BEFORE"), 7, before);
   return script;
 }
 
@@ -39,7 +41,7 @@ TEST_P(TreeTest, DaemonsAreEndedBeforeTheEndRecord) {
 }
 
 TEST_P(TreeTest, DaemonThatIgnoresTermIsKilled) {
-  Child runner = attempt_.Start(GetParam(), Shell(Daemonize("trap \"\" TERM; while :; do sleep 0.05; done") + "exit 4"),
+  Child runner = attempt_.Start(GetParam(), Shell(Daemonize("while :; do sleep 0.05; done", "trap \"\" TERM;") + "exit 4"),
                                 {.extra = {"--end-grace-ms", "200"}});
   EXPECT_EQ(runner.Wait(), 4);
   EXPECT_FALSE(IsRunning(PidIn("daemon")));

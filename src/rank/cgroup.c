@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "process.h"
 
 #define CGROUP2_MAGIC 0x63677270
 
@@ -125,15 +126,40 @@ static bool find_own_group(const char* controller, const char* mount, char* path
   return length > 0 && (size_t)length < capacity;
 }
 
-int64_t cgroup_oom_kills(const char* path) {
-  if (path != NULL) return read_counter(path, "memory.events", "oom_kill");
-  char own[4096];
-  int64_t kills = -1;
-  if (find_own_group("", "/sys/fs/cgroup", own, sizeof own)) {
-    kills = read_counter(own, "memory.events", "oom_kill");
+static void note_stranger(pid_t pid, void* found) {
+  struct process process;
+  if (pid == getpid() || pid == getppid()) return;  // the parent: a shell or init that only waits
+  if (process_read(pid, &process) && process.parent == getpid()) return;
+  *(bool*)found = true;
+}
+
+static bool serves_as_counter(const char* group, const char* file) {
+  bool shared = false;
+  if (read_counter(group, file, "oom_kill") < 0) return false;
+  for_each_member(group, note_stranger, &shared);
+  return !shared;
+}
+
+void oom_counter_find(struct oom_counter* counter, const char* path) {
+  static const struct {
+    const char* controller;
+    const char* mount;
+    const char* file;
+  } kVersions[] = {{"", "/sys/fs/cgroup", "memory.events"}, {"memory", "/sys/fs/cgroup/memory", "memory.oom_control"}};
+  counter->file = NULL;
+  if (path != NULL) {
+    snprintf(counter->group, sizeof counter->group, "%s", path);
+    counter->file = kVersions[0].file;
+    return;
   }
-  if (kills < 0 && find_own_group("memory", "/sys/fs/cgroup/memory", own, sizeof own)) {
-    kills = read_counter(own, "memory.oom_control", "oom_kill");
+  for (size_t i = 0; i < sizeof kVersions / sizeof kVersions[0]; ++i) {
+    if (!find_own_group(kVersions[i].controller, kVersions[i].mount, counter->group, sizeof counter->group)) continue;
+    if (!serves_as_counter(counter->group, kVersions[i].file)) continue;
+    counter->file = kVersions[i].file;
+    return;
   }
-  return kills;
+}
+
+int64_t oom_counter_read(const struct oom_counter* counter) {
+  return counter->file == NULL ? -1 : read_counter(counter->group, counter->file, "oom_kill");
 }

@@ -18,6 +18,15 @@ void cgroup_kill(const char* path);
 
 void cgroup_remove(const char* path);
 
-// The count of OOM kills so far in the given group, or where it is NULL in this process's own group
-// (version 2 or 1). -1 where the kernel does not tell.
-int64_t cgroup_oom_kills(const char* path);
+// Where the kernel counts the OOM kills among the job's processes and no others.
+struct oom_counter {
+  char group[4096];
+  const char* file;  // NULL: nowhere
+};
+
+// Call it before the job exists. `path` is the job's own group; where it is NULL, this process's group
+// serves if nothing but the runner is in it, as in a container or a batch step.
+void oom_counter_find(struct oom_counter* counter, const char* path);
+
+// Kills so far, or -1 where they can't be told.
+int64_t oom_counter_read(const struct oom_counter* counter);

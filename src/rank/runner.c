@@ -62,6 +62,7 @@ struct runner {
 
   const char* cgroup;  // NULL: none given, or not usable
   bool cgroup_created;
+  struct oom_counter oom_counter;
   int64_t oom_kills_before;
 
   struct job job;
@@ -159,7 +160,7 @@ static void add_signals(const struct runner* runner, struct record* record) {
 }
 
 static void add_oom_kills(const struct runner* runner, struct record* record) {
-  int64_t after = cgroup_oom_kills(runner->cgroup);
+  int64_t after = oom_counter_read(&runner->oom_counter);
   if (after < 0 || runner->oom_kills_before < 0) return;
   record_add(record, "oom_kills", "%lld", (long long)(after - runner->oom_kills_before));
 }
@@ -285,7 +286,7 @@ static void take_job_report(struct runner* runner) {
     case JOB_STEP_CGROUP:
       log_pump_say(&runner->log_pump, "the job can't join cgroup %s: %s", runner->cgroup, strerror(report.error));
       runner->cgroup = NULL;
-      runner->oom_kills_before = cgroup_oom_kills(NULL);
+      runner->oom_counter.file = NULL;
       return;
     case JOB_STEP_WORKDIR:
     case JOB_STEP_EXEC:
@@ -443,7 +444,8 @@ static void prepare_cgroup(struct runner* runner) {
   if (runner->cgroup == NULL && runner->options->cgroup != NULL) {
     log_pump_say(&runner->log_pump, "the job runs without a cgroup");
   }
-  runner->oom_kills_before = cgroup_oom_kills(runner->cgroup);
+  oom_counter_find(&runner->oom_counter, runner->cgroup);
+  runner->oom_kills_before = oom_counter_read(&runner->oom_counter);
 }
 
 static bool prepare_process(struct runner* runner) {

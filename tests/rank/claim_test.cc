@@ -33,6 +33,7 @@ TEST_P(ClaimTest, OneOfTwoLaunchesRunsOnEveryRank) {
   for (int round = 0; round < rounds; ++round) {
     Attempt attempt;
     std::vector<Child> runners;
+    runners.reserve(2 * kRanks);
     for (int rank = 0; rank < kRanks; ++rank) {
       for (const char* nonce : {"a", "b"}) {
         const Arguments job = Shell(std::string("echo ") + nonce + " >>ran");
@@ -153,7 +154,7 @@ TEST(ClaimBinaryTest, ClaimThatIsNoCleanFileConcludesNothing) {
         WriteFile(claim, Record1(key_line + "nonce=nonce-1\nowner=launch\nend\n"));
       },
       [](const fs::path& claim, const std::string& key_line) {
-        WriteFile(claim, Record1(key_line + std::string("nonce=nonce-1\0x\nowner=launch\n", 30)));
+        WriteFile(claim, Record1(key_line + std::string("nonce=nonce-1\0x\nowner=launch\n", 29)));
       },
   };
   for (size_t i = 0; i < spoils.size(); ++i) {

@@ -1,11 +1,11 @@
 #include "harness.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -27,6 +27,7 @@ std::vector<char*> ToPointers(const Arguments& words) {
 int OpenStdin(const std::string& content) {
   if (content.empty()) return open("/dev/null", O_RDONLY | O_CLOEXEC);
   FILE* file = std::tmpfile();
+  if (file == nullptr) std::abort();
   std::fwrite(content.data(), 1, content.size(), file);
   std::fflush(file);
   int fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 3);
@@ -113,6 +114,7 @@ Child::Child(const Arguments& arguments, const Options& options) {
   std::vector<char*> envp;
   if (options.environment.has_value()) envp = ToPointers(*options.environment);
   const int stdin_fd = OpenStdin(options.stdin_content);
+  if (stdin_fd < 0) std::abort();
   pid_ = fork();
   if (pid_ == 0) {
     dup2(stdin_fd, STDIN_FILENO);

@@ -112,10 +112,14 @@ Arguments Program(RunnerKind kind);
 
 Arguments Shell(std::string_view script);
 
-class RankTest : public testing::TestWithParam<RunnerKind> {
+class AttemptTest : public testing::Test {
+ protected:
+  Attempt attempt_;
+};
+
+class RankTest : public AttemptTest, public testing::WithParamInterface<RunnerKind> {
  protected:
   bool is_binary() const { return GetParam() == RunnerKind::kBinary; }
-  Attempt attempt_;
 };
 
 #define TP_RANK_FOR_EVERY_KIND(suite)                                                                                \

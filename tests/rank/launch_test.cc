@@ -1,6 +1,6 @@
 // `tp-rank launch`: all ranks of a plan or none, detached.
-#include <signal.h>
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class LaunchTest : public testing::Test {
+class LaunchTest : public AttemptTest {
  protected:
   static std::string RankStrings(const Arguments& environment, const Arguments& words) {
     std::string text("R\0", 2);
@@ -36,8 +36,6 @@ class LaunchTest : public testing::Test {
   }
   bool NothingStarted() const { return !fs::exists(attempt_.dir() / "attempt.claim"); }
   bool HasEnded(int rank) const { return ReadRecord(attempt_.File(".exit", rank)).has_value(); }
-
-  Attempt attempt_;
 };
 
 TEST_F(LaunchTest, StartsEveryRankDetached) {

@@ -1,9 +1,9 @@
 // The job's output: every byte, in order, with rotation.
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // Signals from tpd and from others.
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>

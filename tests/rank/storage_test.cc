@@ -59,7 +59,7 @@ TEST_P(StorageTest, DirectoryRemovedUnderTheJob) {
 }
 
 // A tmpfs of its own over the attempt's directory, in the mount namespace of the test's process.
-class FullDiskTest : public testing::Test {
+class FullDiskTest : public AttemptTest {
  protected:
   void SetUp() override {
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -73,7 +73,6 @@ class FullDiskTest : public testing::Test {
   void TearDown() override {
     if (mounted_) umount2(attempt_.dir().c_str(), MNT_DETACH);
   }
-  Attempt attempt_;
 
  private:
   bool mounted_ = false;

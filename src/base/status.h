@@ -54,9 +54,11 @@ absl::Status Internal(fmt::format_string<Args...> format, Args&&... args) {
 #define TP_CONCAT_(a, b) TP_CONCAT_INNER_(a, b)
 
 // TP_ASSIGN_OR_RETURN(auto value, Call()): the value, or returns its status.
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration can't stand in parentheses.
 #define TP_ASSIGN_OR_RETURN(declaration, expression) \
   TP_ASSIGN_OR_RETURN_(TP_CONCAT_(tp_result_, __LINE__), declaration, expression)
 #define TP_ASSIGN_OR_RETURN_(result, declaration, expression) \
   auto result = (expression);                                 \
   if (!result.ok()) return result.status();                   \
   declaration = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)

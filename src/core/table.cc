@@ -179,6 +179,7 @@ void Nothing(Change&) {}
 
 template <size_t N>
 struct Text {
+  // NOLINTNEXTLINE(google-explicit-constructor): a string literal is to become one by itself.
   constexpr Text(const char (&text)[N]) { std::copy_n(text, N, value); }
   char value[N];
 };

@@ -10,6 +10,7 @@ import unittest
 from harness import BIN, Deployment, main
 
 RUNS = 30
+SUBMITTERS = 4
 SHORT_JOBS = 200
 RANDOM_KILLS = 20
 # Far more than the runs commit.
@@ -77,18 +78,20 @@ class Crashes(unittest.TestCase):
         leaves after it.
         """
         witness = Witness(self.d)
-        submitter = threading.Thread(target=witness.submit_all, args=(RUNS,))
-        submitter.start()
+        submitters = [threading.Thread(target=witness.submit_all, args=(RUNS,)) for _ in range(SUBMITTERS)]
+        for submitter in submitters:
+            submitter.start()
         lives = 0
         try:
             while lives < MAX_LIVES:
                 lives += 1
                 self.d.start(wait=False, TP_CRASH_AT=f"{side}:{1 + lives % 5}")
-                if self.at_rest(submitter):
+                if self.at_rest(submitters):
                     break
         finally:
             witness.given_up = True
-            submitter.join()
+            for submitter in submitters:
+                submitter.join()
         print(f"{side}: killed at {lives - 1} commits", flush=True)
         self.assertLess(lives, MAX_LIVES)
         self.assertGreaterEqual(lives, RUNS)
@@ -96,11 +99,11 @@ class Crashes(unittest.TestCase):
         self.d.start()
         witness.verify(self)
 
-    def at_rest(self, submitter):
+    def at_rest(self, submitters):
         """Waits for this life's death; true when all is submitted and no commit is left to die at."""
         quiet_since = time.monotonic()
         while self.d.process.poll() is None:
-            if submitter.is_alive():
+            if any(submitter.is_alive() for submitter in submitters):
                 quiet_since = time.monotonic()
             elif time.monotonic() - quiet_since > QUIET_S:
                 return True

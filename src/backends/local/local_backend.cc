@@ -145,7 +145,12 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     if (*claim == Claim::kFenced) return LaunchRefused{fmt::format("{} was fenced before its launch", spec.key)};
   }
   // Another owner's claim is no reason to stop: the ranks find it, leave, and the observation tells.
-  return HandOver(spec, deadline);
+  LaunchResult result = HandOver(spec, deadline);
+  if (std::holds_alternative<LaunchAccepted>(result)) {
+    const std::lock_guard lock(entry->mutex);
+    entry->attempt->Launched();
+  }
+  return result;
 }
 
 LaunchResult LocalBackend::HandOver(const LaunchSpec& spec, absl::Time deadline) const {

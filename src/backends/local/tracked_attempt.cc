@@ -17,6 +17,9 @@ namespace {
 // A tree that does not die at once must not hold up the observation of others.
 constexpr absl::Duration kReapLimit = absl::Milliseconds(500);
 constexpr absl::Duration kReapAgainAfter = absl::Seconds(1);
+// Ranks claim within milliseconds of their launch. Until then /proc, which is as long as the machine is
+// busy, is not searched for them.
+constexpr absl::Duration kClaimSoon = absl::Seconds(2);
 
 Claim ClaimOf(const launch::AttemptFiles& files, const std::string& nonce) {
   if (!files.claim) return Claim::kNone;
@@ -175,8 +178,11 @@ absl::Status TrackedAttempt::FindRanksThatCannotStart() {
   return absl::OkStatus();
 }
 
+void TrackedAttempt::Launched() { started_until_ = absl::Now() + kClaimSoon; }
+
 // Processes of a launch that are neither a runner with a claim nor a helper of one.
 absl::StatusOr<bool> TrackedAttempt::LauncherIsAlive() const {
+  if (absl::Now() < started_until_) return true;
   TP_ASSIGN_OR_RETURN(const std::vector<MarkedProcess> launched,
                       FindMarkedProcesses(fmt::format("{}{}/", kLaunchMark, target_.key)));
   std::set<pid_t> claimed;

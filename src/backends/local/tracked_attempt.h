@@ -37,6 +37,9 @@ class TrackedAttempt {
 
   bool IsAbout(const AttemptTarget& target) const;
 
+  // This process has just started its ranks: they are on their way although nothing shows yet.
+  void Launched();
+
   // Ends what a dead runner left behind, as part of finding out that it is gone.
   Observation Observe(const std::string& nonce, absl::Time deadline);
 
@@ -79,6 +82,7 @@ class TrackedAttempt {
   launch::AttemptReader reader_;
   const launch::AttemptFiles* files_ = nullptr;  // of the last read
   std::vector<Runner> runners_;                  // as files_->ranks
+  absl::Time started_until_ = absl::InfinitePast();
 };
 
 }  // namespace tp::local

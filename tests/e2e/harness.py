@@ -1,4 +1,4 @@
-"""A tpd of its own for each test, driven through the real `tp`.
+"""A tpd of its own for each test, with a deployment name of its own, driven through the real `tp`.
 
 Everything lives below one temporary directory; tpd listens on a free loopback
 port. Only processes that the test started are ever signalled.
@@ -6,6 +6,7 @@ port. Only processes that the test started are ever signalled.
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -21,7 +22,7 @@ STARTUP_S = 30
 TPD_YAML = """\
 server:
   listen: 127.0.0.1:{port}
-  deployment: e2e
+  deployment: {deployment}
 scheduling:
   stop_grace: {stop_grace}
   pause_grace: {pause_grace}
@@ -29,6 +30,7 @@ scheduling:
   infrastructure_retries: {infrastructure_retries}
   user_retries: {user_retries}
   absent_grace: 1s
+  relaunch_backoff_max: 2s
 jobs:
   heartbeat: 1s
 """
@@ -73,7 +75,7 @@ class Deployment:
         self.config.mkdir()
         self.work.mkdir()
         settings = {"stop_grace": "5s", "pause_grace": "5s", "infrastructure_retries": 0, "user_retries": 0,
-                    "port": free_port()} | policy
+                    "port": free_port(), "deployment": f"e{secrets.token_hex(4)}"} | policy
         (self.config / "tpd.yaml").write_text(TPD_YAML.format(**settings))
         self.binary = BIN / binary
         self.process = None

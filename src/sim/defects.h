@@ -1,0 +1,25 @@
+// Bugs that can be planted around the product, which itself stays as it is: the simulator proves its
+// strength by catching every one of them.
+#pragma once
+
+#include <functional>
+
+#include "core/step.h"
+#include "core/table.h"
+
+namespace tp::sim {
+
+struct Defects {
+  const core::Table* table = &core::ProductTable();
+  std::function<void(core::Policy&)> change_policy;  // the loop's; the rules are checked by the true one
+  bool effects_before_commit = false;
+  bool replies_at_once = false;   // before anything is committed
+  bool commits_lost = false;      // a crash takes the newest acknowledged commit with it
+  bool outbox_forgotten = false;  // at a restart nothing that is owed is sent again
+  bool launch_repeated = false;   // at a restart a launch that is owed is sent a second time
+  bool claims_ignored = false;    // by ranks
+  bool unknown_is_absent = false;
+  bool requests_forgotten = false;  // the same request id is another request
+};
+
+}  // namespace tp::sim

@@ -1,0 +1,163 @@
+#include "sim/final_checks.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/strings.h"
+#include "core/gates.h"
+#include "core/resource.h"
+
+namespace tp::sim {
+namespace {
+
+using core::JobState;
+
+constexpr int kAllRows = 1'000'000;
+
+bool WaitsForOthers(const core::RunWithSteps& run, const core::Step& step) {
+  return core::Dependency(run, step) == core::DependencyState::kWaiting;
+}
+
+std::string WhyRestless(const core::RunWithSteps& run, const core::Step& step) {
+  const bool rests = core::IsTerminal(step.state) || (step.state == JobState::kPaused && step.pause.any()) ||
+                     (step.state == JobState::kQueued && WaitsForOthers(run, step));
+  if (rests) return "";
+  std::string text = fmt::format("run {} step {} is {}", step.ref.run, step.ref.step, core::Name(step.state));
+  if (step.attempt) {
+    text += fmt::format(", {}", step.attempt->key);
+    if (step.attempt->ending) text += fmt::format(", ending: {}", core::Name(step.attempt->ending->cause));
+  }
+  return text;
+}
+
+// What a restart would find must be what the loop holds. What is seen again within seconds is not kept:
+// sights, heartbeats, trees that are not gone, the last seconds of running time.
+core::Step Kept(core::Step step) {
+  step.ran = absl::ZeroDuration();
+  if (!step.attempt) return step;
+  step.attempt->sight = {};
+  for (RankObservation& rank : step.attempt->ranks) {
+    rank.heartbeat.reset();
+    if (rank.tree != Tree::kGone) rank.tree = Tree::kUnknown;
+  }
+  return step;
+}
+
+void CheckReload(Server& server, Journal& journal) {
+  const auto loaded = server.store().Load();
+  if (!loaded.ok()) {
+    journal.Break("the store does not load: {}", Message(loaded.status()));
+    return;
+  }
+  std::map<int64_t, const core::RunWithSteps*> stored;
+  for (const core::RunWithSteps& run : loaded->runs) stored[run.run.n] = &run;
+  if (stored.size() != server.loop().runs().size()) {
+    journal.Break("the store has {} live runs, the loop {}", stored.size(), server.loop().runs().size());
+  }
+  for (const auto& [n, run] : server.loop().runs()) {
+    if (!stored.contains(n) || stored.at(n)->steps.size() != run.steps.size()) {
+      journal.Break("run {} is not stored as it is", n);
+      continue;
+    }
+    for (size_t i = 0; i < run.steps.size(); ++i) {
+      if (!(Kept(stored.at(n)->steps[i]) == Kept(run.steps[i]))) {
+        journal.Break("run {} step {} is not stored as it is", n, i);
+      }
+    }
+  }
+}
+
+// Whoever followed the events knows the states.
+void CheckEvents(Server& server, Journal& journal) {
+  std::map<core::StepRef, JobState> followed;
+  const auto events = server.store().EventsAfter(0, kAllRows);
+  int64_t revision = 0;
+  for (const store::EventRow& event : *events) {
+    if (event.revision != ++revision) journal.Break("event {} where {} is next", event.revision, revision);
+    JobState& state = followed.try_emplace({event.run, event.step}, JobState::kQueued).first->second;
+    if (state != event.from) {
+      journal.Break("event {} of run {} goes from {} on, it was {}", event.revision, event.run, core::Name(event.from),
+                    core::Name(state));
+    }
+    state = event.to;
+  }
+  const auto page = server.store().ListRuns({}, std::nullopt, kAllRows);
+  for (const core::RunWithSteps& run : page->runs) {
+    for (const core::Step& step : run.steps) {
+      const auto found = followed.find(step.ref);
+      const JobState said = found == followed.end() ? JobState::kQueued : found->second;
+      if (said != step.state) {
+        journal.Break("run {} step {} is {}, its events say {}", step.ref.run, step.ref.step, core::Name(step.state),
+                      core::Name(said));
+      }
+    }
+  }
+}
+
+void CheckSubmits(Server& server, const Promises& promises, Journal& journal) {
+  std::map<std::string, std::set<int64_t>> made;
+  const auto page = server.store().ListRuns({}, std::nullopt, kAllRows);
+  for (const core::RunWithSteps& run : page->runs) {
+    const auto label = run.run.labels.find("request");
+    if (label != run.run.labels.end()) made[label->second].insert(run.run.n);
+  }
+  for (const auto& [request, runs] : made) {
+    if (runs.size() > 1) journal.Break("request {} made {} runs", request, runs.size());
+  }
+  for (const auto& [request, run] : promises.submitted()) {
+    if (!made[request].contains(run)) journal.Break("run {} of request {} was acknowledged and is lost", run, request);
+  }
+}
+
+void CheckWorld(Server& server, const World& world, Journal& journal) {
+  for (const auto& [key, attempt] : world.attempts()) {
+    if (attempt.AnyProcess()) journal.Break("{}: processes are left and nobody follows them", key);
+    if (!attempt.Clean() || !attempt.AllRecorded()) continue;
+    const auto run = server.store().GetRun(attempt.ref.step.run);
+    const bool told = run.ok() && run->steps[static_cast<size_t>(attempt.ref.step.step)].state == JobState::kSucceeded;
+    if (!told) journal.Break("{}: every rank exited 0 and it is not SUCCEEDED", key);
+  }
+}
+
+void CheckBills(Server& server, const World& world, const Monitor& monitor, Journal& journal) {
+  for (const auto& [key, attempt] : world.attempts()) {
+    const bool ran = attempt.AllStarted() && attempt.plan.story != Story::kNoRecords;
+    if (ran && !monitor.billed().contains(attempt.ref)) journal.Break("{} ran and is not billed", key);
+  }
+  if (const absl::Status status = store::CheckLedger(server.store()); !status.ok()) {
+    journal.Break("{}", Message(status));
+  }
+}
+
+}  // namespace
+
+std::string Restless(Server& server) {
+  if (!server.up()) return "tpd is down";
+  for (const auto& [n, run] : server.loop().runs()) {
+    for (const core::Step& step : run.steps) {
+      if (std::string why = WhyRestless(run, step); !why.empty()) return why;
+    }
+  }
+  if (!server.Quiet()) return "a commit is under way";
+  const auto loaded = server.store().Load();
+  if (!loaded.ok() || loaded->outbox.empty()) return "";
+  const store::OutboxRow& row = loaded->outbox.front();
+  return fmt::format("an effect of kind {} is owed to {}", static_cast<int>(row.kind), row.target.key);
+}
+
+bool AtRest(Server& server) { return Restless(server).empty(); }
+
+void CheckAtRest(Server& server, const World& world, const Promises& promises, const Monitor& monitor, absl::Time now,
+                 Journal& journal) {
+  CheckReload(server, journal);
+  CheckEvents(server, journal);
+  CheckSubmits(server, promises, journal);
+  CheckWorld(server, world, journal);
+  CheckBills(server, world, monitor, journal);
+  for (const core::StepRef& ref : Monitor::Overlooked(server.loop().runs(), server.registry(), now)) {
+    journal.Break("run {} step {} could start and nobody looks at it", ref.run, ref.step);
+  }
+}
+
+}  // namespace tp::sim

@@ -1,0 +1,158 @@
+#include "sim/monitor.h"
+
+#include <algorithm>
+
+#include "core/gates.h"
+#include "core/resource.h"
+#include "sim/bills.h"
+
+namespace tp::sim {
+namespace {
+
+using core::JobState;
+
+// How often the completeness of the blocked index is proven by brute force.
+constexpr int64_t kOverlookedEveryTurns = 16;
+
+// Whether what the step waits for ended as it must.
+bool ItsTurn(const core::RunWithSteps& run, const core::Step& step) {
+  if (!step.spec.after) return true;
+  const JobState other = run.steps[static_cast<size_t>(step.spec.after->step)].state;
+  switch (step.spec.after->when) {
+    case core::AfterWhen::kSuccess:
+      return other == JobState::kSucceeded;
+    case core::AfterWhen::kFailure:
+      return other == JobState::kFailed;
+    case core::AfterWhen::kAlways:
+      return core::IsTerminal(other);
+  }
+  return false;
+}
+
+}  // namespace
+
+Monitor::Monitor(const core::Table& table, const core::Policy& policy, const Timeline& timeline, Journal& journal,
+                 const World& world, const Promises& promises)
+    : RowRules(table, policy, timeline, journal, world),
+      timeline_(timeline),
+      journal_(journal),
+      world_(world),
+      promises_(promises) {}
+
+void Monitor::Took(const TakenRow& row) {
+  RowRules::Took(row);
+  if (row.rule.then_what == core::Then::kRefuse) return;
+  paths_[row.before.ref].emplace_back(row.from, row.to);
+}
+
+void Monitor::Committed(const store::Txn& txn) {
+  std::map<core::AttemptRef, std::vector<core::LedgerRow>> bills;
+  for (const core::LedgerRow& row : txn.ledger) bills[{{row.run, row.step}, row.attempt}].push_back(row);
+  for (const auto& [ref, rows] : bills) {
+    if (!billed_.insert(ref).second) journal_.Break("run {} attempt {} is billed twice", ref.step.run, ref.attempt);
+    CheckBill(core::AttemptKey(kDeployment, ref), rows, world_, journal_);
+  }
+}
+
+void Monitor::Launching(store::MemoryStore& store, const AttemptTarget& target, const LaunchSpec& spec) {
+  if (spec.key != target.key || spec.nonce != target.nonce)
+    journal_.Break("{} is launched as {}", target.key, spec.key);
+  if (!launched_.insert(target.key).second) journal_.Break("{} is launched twice", target.key);
+  const auto parsed = core::ParseAttemptKey(target.key);
+  if (!parsed) return;
+  const core::AttemptRef& ref = parsed->attempt;
+  int32_t& last = last_launched_[ref.step];
+  if (ref.attempt <= last) journal_.Break("{} is launched after attempt {}", target.key, last);
+  last = std::max(last, ref.attempt);
+  if (promises_.Stopped(ref.step.run)) journal_.Break("{} is launched although its stop was acknowledged", target.key);
+  const auto stored = store.GetRun(ref.step.run);
+  const bool durable = stored.ok() && static_cast<size_t>(ref.step.step) < stored->steps.size() &&
+                       stored->steps[static_cast<size_t>(ref.step.step)].attempt &&
+                       stored->steps[static_cast<size_t>(ref.step.step)].attempt->nonce == target.nonce;
+  if (!durable) journal_.Break("{} is launched before it is durable", target.key);
+  if (durable && !ItsTurn(*stored, stored->steps[static_cast<size_t>(ref.step.step)])) {
+    journal_.Break("{} is launched although it is not its turn", target.key);
+  }
+}
+
+void Monitor::Restarted(const loop::Loop& loop) {
+  states_.clear();
+  paths_.clear();
+  std::map<std::string, const core::Step*> live;
+  for (const auto& [n, run] : loop.runs()) {
+    for (const core::Step& step : run.steps) {
+      states_[step.ref] = step.state;
+      if (step.attempt) live[step.attempt->key] = &step;
+    }
+  }
+  ForgetReadings(live);
+}
+
+void Monitor::Turned(const loop::Loop& loop, const core::Registry& registry, bool quiet) {
+  ++turns_;
+  if (loop.counters().quarantined > 0) journal_.Break("an event could not be applied and holds its job");
+  CheckPaths(loop);
+  for (const auto& [n, run] : loop.runs()) promises_.Check(run);
+  CheckCards(loop);
+  if (!quiet || turns_ % kOverlookedEveryTurns != 0) return;
+  for (const core::StepRef& ref : Overlooked(loop.runs(), registry, timeline_.now())) {
+    journal_.Break("run {} step {} could start and nobody looks at it", ref.run, ref.step);
+  }
+}
+
+// A step stands where the rows took it, and nowhere else.
+void Monitor::CheckPaths(const loop::Loop& loop) {
+  for (const auto& [ref, path] : paths_) {
+    const auto known = states_.find(ref);
+    JobState at = known != states_.end() ? known->second : path.front().first;
+    for (const auto& [from, to] : path) {
+      if (at != from)
+        journal_.Break("run {} step {} went from {} on, it was {}", ref.run, ref.step, core::Name(from),
+                       core::Name(at));
+      at = to;
+    }
+    states_[ref] = at;
+    const auto run = loop.runs().find(ref.run);
+    if (run == loop.runs().end()) {
+      if (!core::IsTerminal(at)) journal_.Break("run {} left memory in {}", ref.run, core::Name(at));
+      continue;
+    }
+    const core::Step& step = run->second.steps[static_cast<size_t>(ref.step)];
+    if (step.state != at) {
+      journal_.Break("run {} step {} is {}, its rows say {}", ref.run, ref.step, core::Name(step.state),
+                     core::Name(at));
+    }
+  }
+  paths_.clear();
+}
+
+void Monitor::CheckCards(const loop::Loop& loop) {
+  std::vector<const std::vector<PoolPlacement>*> live;
+  for (const auto& [n, run] : loop.runs()) {
+    for (const core::Step& step : run.steps) {
+      if (step.attempt) live.push_back(&step.attempt->placement);
+    }
+  }
+  if (core::Capacity::Oversubscribed(live)) journal_.Break("two live attempts hold the same card");
+}
+
+std::vector<core::StepRef> Monitor::Overlooked(const std::map<int64_t, core::RunWithSteps>& runs,
+                                               const core::Registry& registry, absl::Time now) {
+  core::Capacity capacity(registry);
+  for (const auto& [n, run] : runs) {
+    for (const core::Step& step : run.steps) {
+      if (step.attempt) capacity.Take(step.attempt->placement);
+    }
+  }
+  std::vector<core::StepRef> overlooked;
+  for (const auto& [n, run] : runs) {
+    for (const core::Step& step : run.steps) {
+      if (step.state != JobState::kQueued) continue;
+      const auto shape = core::ResolveShape(registry, step.spec.profiles);
+      if (shape.ok() && core::ClosedGates({run, step, &*shape, capacity, now}).empty()) overlooked.push_back(step.ref);
+    }
+  }
+  return overlooked;
+}
+
+}  // namespace tp::sim

@@ -1,0 +1,57 @@
+// The rules that hold for the loop as a whole, at every turn, launch and commit. What a crash takes back
+// it forgets.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "loop/loop.h"
+#include "sim/promises.h"
+#include "sim/row_rules.h"
+#include "store/memory_store.h"
+
+namespace tp::sim {
+
+// The deployment that every simulated key belongs to.
+inline const core::Deployment kDeployment = {"sim", 1};
+
+class Monitor : public RowRules {
+ public:
+  // All outlive the monitor. `policy` is what the loop ought to follow.
+  Monitor(const core::Table& table, const core::Policy& policy, const Timeline& timeline, Journal& journal,
+          const World& world, const Promises& promises);
+
+  void Took(const TakenRow& row) override;
+  void Turned(const loop::Loop& loop, const core::Registry& registry, bool quiet);
+  void Launching(store::MemoryStore& store, const AttemptTarget& target, const LaunchSpec& spec);
+  void Committed(const store::Txn& txn);
+  void Restarted(const loop::Loop& loop);
+
+  // Attempts that are in the ledger.
+  const std::set<core::AttemptRef>& billed() const { return billed_; }
+
+  // Every queued step whose gates are all open.
+  static std::vector<core::StepRef> Overlooked(const std::map<int64_t, core::RunWithSteps>& runs,
+                                               const core::Registry& registry, absl::Time now);
+
+ private:
+  void CheckPaths(const loop::Loop& loop);
+  void CheckCards(const loop::Loop& loop);
+
+  const Timeline& timeline_;
+  Journal& journal_;
+  const World& world_;
+  const Promises& promises_;
+  std::map<core::StepRef, core::JobState> states_;
+  std::map<core::StepRef, std::vector<std::pair<core::JobState, core::JobState>>> paths_;  // of this turn
+  std::set<std::string> launched_;
+  std::map<core::StepRef, int32_t> last_launched_;
+  std::set<core::AttemptRef> billed_;
+  int64_t turns_ = 0;
+};
+
+}  // namespace tp::sim

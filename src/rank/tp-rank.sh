@@ -480,6 +480,7 @@ reap() { # [--check] DIR POOL RANK
     rounds=$((rounds + 1))
     sleep_ms 50
   done
+  if [ -n "$cgroup" ] && [ $check_only = no ]; then rmdir "$cgroup" 2>/dev/null || :; fi
 }
 
 command=${1-}

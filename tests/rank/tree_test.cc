@@ -41,8 +41,9 @@ TEST_P(TreeTest, DaemonsAreEndedBeforeTheEndRecord) {
 }
 
 TEST_P(TreeTest, DaemonThatIgnoresTermIsKilled) {
-  Child runner = attempt_.Start(GetParam(), Shell(Daemonize("while :; do sleep 0.05; done", "trap \"\" TERM;") + "exit 4"),
-                                {.extra = {"--end-grace-ms", "200"}});
+  Child runner =
+      attempt_.Start(GetParam(), Shell(Daemonize("while :; do sleep 0.05; done", "trap \"\" TERM;") + "exit 4"),
+                     {.extra = {"--end-grace-ms", "200"}});
   EXPECT_EQ(runner.Wait(), 4);
   EXPECT_FALSE(IsRunning(PidIn("daemon")));
   const Record exit = attempt_.Exit();
@@ -196,7 +197,11 @@ class CgroupTest : public RankTest {
     GTEST_SKIP() << "no cgroup v2 hierarchy can be written here";
   }
   void TearDown() override {
-    if (!parent_.empty()) rmdir(parent_.c_str());
+    if (parent_.empty()) return;
+    EXPECT_TRUE(Eventually([&] {
+      rmdir(cgroup().c_str());
+      return rmdir(parent_.c_str()) == 0;
+    }));
   }
   Attempt::RunOptions WithCgroup() const {
     return {.extra = {"--cgroup", cgroup().string(), "--heartbeat-ms", "60000"}};

@@ -37,14 +37,20 @@ void Capacity::Reload(const Registry& registry) {
 
 std::optional<std::vector<PoolPlacement>> Capacity::Place(const ResolvedShape& shape,
                                                           const std::string& avoid_node) const {
-  std::map<std::string, std::set<int>> taken;  // by this shape so far
-  std::set<std::string> used_nodes;            // a node serves one rank of the shape
-  std::set<int> ports = ports_;
+  return Find(shape, avoid_node, Look::kAtFree);
+}
+
+bool Capacity::CouldEverFit(const ResolvedShape& shape) const { return Find(shape, "", Look::kAtAll).has_value(); }
+
+std::optional<std::vector<PoolPlacement>> Capacity::Find(const ResolvedShape& shape, const std::string& avoid_node,
+                                                         Look look) const {
+  std::set<std::string> used_nodes;  // a node serves one rank of the shape
+  std::set<int> ports;               // of the shape so far
   std::vector<PoolPlacement> pools;
   for (const PoolShape& wanted : shape.pools) {
-    auto pool = PlacePool(wanted, avoid_node, taken, used_nodes);
+    auto pool = PlacePool(wanted, avoid_node, look, used_nodes);
     if (!pool) return std::nullopt;
-    const auto port = FreePort(ports);
+    const auto port = FreePort(ports, look);
     if (!port) return std::nullopt;
     ports.insert(*port);
     pool->master_port = *port;
@@ -61,8 +67,7 @@ std::vector<std::string> Capacity::Candidates(const std::string& series, const s
   return nodes;
 }
 
-std::optional<PoolPlacement> Capacity::PlacePool(const PoolShape& wanted, const std::string& avoid_node,
-                                                 std::map<std::string, std::set<int>>& taken,
+std::optional<PoolPlacement> Capacity::PlacePool(const PoolShape& wanted, const std::string& avoid_node, Look look,
                                                  std::set<std::string>& used_nodes) const {
   PoolPlacement pool;
   pool.series = wanted.series;
@@ -73,10 +78,9 @@ std::optional<PoolPlacement> Capacity::PlacePool(const PoolShape& wanted, const 
     if (static_cast<int64_t>(pool.ranks.size()) == wanted.nodes) break;
     if (used_nodes.contains(name)) continue;
     const NodeCards& node = nodes_.at(name);
-    if (wanted.gpus_per_node == 0 && node.place_held) continue;
-    std::vector<int> cards = FreeOn(node, taken[name], wanted.gpus_per_node);
+    if (wanted.gpus_per_node == 0 && node.place_held && look == Look::kAtFree) continue;
+    std::vector<int> cards = CardsOf(node, wanted.gpus_per_node, look);
     if (static_cast<int>(cards.size()) < wanted.gpus_per_node) continue;
-    taken[name].insert(cards.begin(), cards.end());
     used_nodes.insert(name);
     pool.ranks.push_back({name, node.address, std::move(cards)});
   }
@@ -84,30 +88,21 @@ std::optional<PoolPlacement> Capacity::PlacePool(const PoolShape& wanted, const 
   return pool;
 }
 
-std::vector<int> Capacity::FreeOn(const NodeCards& node, const std::set<int>& taken, int wanted) const {
+std::vector<int> Capacity::CardsOf(const NodeCards& node, int wanted, Look look) {
   std::vector<int> cards;
   for (int card = 0; card < node.cards && static_cast<int>(cards.size()) < wanted; ++card) {
-    if (!node.held.contains(card) && !taken.contains(card)) cards.push_back(card);
+    if (look == Look::kAtAll || !node.held.contains(card)) cards.push_back(card);
   }
   return cards;
 }
 
-std::optional<int> Capacity::FreePort(const std::set<int>& ports) const {
+std::optional<int> Capacity::FreePort(const std::set<int>& taken, Look look) const {
   for (int i = 0; i < kPortCount; ++i) {
     const int port = kFirstPort + (next_port_ + i) % kPortCount;
-    if (!ports.contains(port)) return port;
+    const bool held = look == Look::kAtFree && ports_.contains(port);
+    if (!held && !taken.contains(port)) return port;
   }
   return std::nullopt;
-}
-
-bool Capacity::CouldEverFit(const ResolvedShape& shape) const {
-  Capacity empty = *this;
-  empty.ports_.clear();
-  for (auto& [name, node] : empty.nodes_) {
-    node.held.clear();
-    node.place_held = false;
-  }
-  return empty.Place(shape, "").has_value();
 }
 
 void Capacity::Take(const std::vector<PoolPlacement>& placement) {
@@ -138,14 +133,16 @@ int64_t Capacity::FreeCards(const std::string& series) const {
   int64_t free = 0;
   for (const std::string& name : Candidates(series, "")) {
     const NodeCards& node = nodes_.at(name);
-    free += cpu ? (node.place_held ? 0 : 1) : static_cast<int64_t>(FreeOn(node, {}, node.cards).size());
+    free += cpu ? (node.place_held ? 0 : 1) : static_cast<int64_t>(CardsOf(node, node.cards, Look::kAtFree).size());
   }
   return free;
 }
 
 int64_t Capacity::TotalCards(const std::string& series) const {
   const int64_t gpus = series_gpus_.contains(series) ? series_gpus_.at(series) : 0;
-  return static_cast<int64_t>(Candidates(series, "").size()) * std::max<int64_t>(gpus, 1);
+  const auto nodes = series_nodes_.find(series);
+  if (nodes == series_nodes_.end()) return 0;
+  return static_cast<int64_t>(nodes->second.size()) * std::max<int64_t>(gpus, 1);
 }
 
 bool Capacity::Oversubscribed(const std::vector<const std::vector<PoolPlacement>*>& live) {

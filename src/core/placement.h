@@ -39,6 +39,8 @@ class Capacity {
   static bool Oversubscribed(const std::vector<const std::vector<PoolPlacement>*>& live);
 
  private:
+  enum class Look { kAtFree, kAtAll };  // kAtAll: as if nothing were held
+
   struct NodeCards {
     std::string address;
     int cards = 0;
@@ -46,12 +48,13 @@ class Capacity {
     bool place_held = false;  // by a rank of a cpu series: a node is one place
   };
 
+  std::optional<std::vector<PoolPlacement>> Find(const ResolvedShape& shape, const std::string& avoid_node,
+                                                 Look look) const;
   std::vector<std::string> Candidates(const std::string& series, const std::string& avoid_node) const;
-  std::optional<PoolPlacement> PlacePool(const PoolShape& wanted, const std::string& avoid_node,
-                                         std::map<std::string, std::set<int>>& taken,
+  std::optional<PoolPlacement> PlacePool(const PoolShape& wanted, const std::string& avoid_node, Look look,
                                          std::set<std::string>& used_nodes) const;
-  std::vector<int> FreeOn(const NodeCards& node, const std::set<int>& taken, int wanted) const;
-  std::optional<int> FreePort(const std::set<int>& ports) const;
+  static std::vector<int> CardsOf(const NodeCards& node, int wanted, Look look);
+  std::optional<int> FreePort(const std::set<int>& taken, Look look) const;
 
   std::map<std::string, NodeCards> nodes_;
   std::map<std::string, std::vector<std::string>> series_nodes_;

@@ -14,8 +14,8 @@ namespace {
 constexpr int32_t kPageSize = 500;
 
 std::string StateChange(const v1::Event& event) {
-  if (event.from() == event.to()) return "";
-  if (event.from() == v1::JOB_STATE_UNSPECIFIED) return StateName(event.to());
+  if (event.to() == v1::JOB_STATE_UNSPECIFIED) return "";
+  if (event.from() == event.to() || event.from() == v1::JOB_STATE_UNSPECIFIED) return StateName(event.to());
   return StateName(event.from()) + " -> " + StateName(event.to());
 }
 

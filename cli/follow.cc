@@ -79,7 +79,8 @@ WaitResult Ended(const Wait& wait, StreamEnd end) {
     wait.context.Say(fmt::format("{} goes on; wait again with: tp wait {}", id, id));
     return {wait.run, ExitCode::kInterrupted};
   }
-  wait.context.Say(fmt::format("gave up waiting: {} is still {}, and goes on", id, StateText(wait.run)));
+  const std::string state = wait.run.id().empty() ? "" : fmt::format(", which is {}", StateText(wait.run));
+  wait.context.Say(fmt::format("gave up waiting for {}{}; it goes on", id, state));
   return {wait.run, ExitCode::kWaitTimeout};
 }
 

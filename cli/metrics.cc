@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/collect.h"
 #include "cli/render/table.h"
 #include "cli/render/text.h"
 
@@ -42,14 +43,10 @@ Json MetricsToJson(const google::protobuf::RepeatedPtrField<std::string>& lines)
 std::string MetricsTable(const Json& metrics, const Terminal& terminal) {
   const std::vector<std::string> names = ColumnNames(metrics);
   if (names.empty()) return "";
-  std::vector<Column> columns;
-  for (const std::string& name : names) columns.push_back({EscapeControl(name), Align::kRight, true});
-  Table table(columns);
+  Table table(Collect(names, [](const std::string& name) { return Column{EscapeControl(name), Align::kRight, true}; }));
   for (const Json& line : metrics) {
     if (!line.is_object()) continue;
-    std::vector<Cell> row;
-    for (const std::string& name : names) row.push_back({CellText(line, name)});
-    table.AddRow(std::move(row));
+    table.AddRow(Collect(names, [&](const std::string& name) { return Cell{CellText(line, name), Color::kNone}; }));
   }
   return table.Render(terminal);
 }

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
 #include "cli/render/runs.h"
@@ -40,8 +41,7 @@ using SteerOne = std::function<absl::StatusOr<Steered>(Client&, const std::strin
 
 absl::StatusOr<ExitCode> ShowSteered(const Context& context, const std::vector<Steered>& done) {
   Answer answer;
-  std::vector<std::string> ids;
-  for (const Steered& one : done) ids.push_back(one.run.id());
+  const std::vector<std::string> ids = Collect(done, [](const Steered& one) { return one.run.id(); });
   answer.table = [&](bool) { return ids.empty() ? "" : fmt::format("{}\n", fmt::join(ids, "\n")); };
   answer.fill = [&](Json& document) {
     document["runs"] = Json::array();
@@ -107,9 +107,7 @@ absl::StatusOr<ExitCode> ShowWaited(const Context& context, const std::vector<Wa
     document["runs"] = Json::array();
     for (const WaitResult& result : results) document["runs"].push_back(ToJson(result.run));
   };
-  std::vector<std::string> ids;
-  for (const WaitResult& result : results) ids.push_back(result.run.id());
-  answer.names = ids;
+  answer.names = Collect(results, [](const WaitResult& result) { return result.run.id(); });
   return Show(context, answer);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/render/table.h"
 
@@ -55,8 +56,7 @@ absl::StatusOr<ExitCode> ShowProfiles(Context& context) {
   Answer answer;
   answer.table = [&](bool) { return ProfileTable(response, context.terminal()); };
   answer.fill = [&](Json& document) { Merge(document, response); };
-  answer.names.emplace();
-  for (const v1::Profile& profile : response.profiles()) answer.names->push_back(profile.name());
+  answer.names = Collect(response.profiles(), [](const v1::Profile& profile) { return profile.name(); });
   return Show(context, answer);
 }
 
@@ -67,8 +67,7 @@ absl::StatusOr<ExitCode> ShowSeries(Context& context) {
   Answer answer;
   answer.table = [&](bool) { return SeriesTable(response, context.terminal()); };
   answer.fill = [&](Json& document) { Merge(document, response); };
-  answer.names.emplace();
-  for (const v1::Series& series : response.series()) answer.names->push_back(series.name());
+  answer.names = Collect(response.series(), [](const v1::Series& series) { return series.name(); });
   return Show(context, answer);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/download.h"
 #include "cli/file_tree.h"
@@ -28,6 +29,10 @@ absl::StatusOr<ResultFiles> FetchResults(Client& client, const std::string& run)
   request.set_run(run);
   TP_ASSIGN_OR_RETURN(const v1::ListResultsResponse response, client.Call(&v1::RunService::Stub::ListResults, request));
   return ResultFiles(response.files().begin(), response.files().end());
+}
+
+std::vector<std::string> Paths(const ResultFiles& files) {
+  return Collect(files, [](const v1::ResultFile& file) { return file.path(); });
 }
 
 std::string ResultTable(const ResultFiles& files, bool wide, const Terminal& terminal) {
@@ -50,8 +55,7 @@ absl::StatusOr<ExitCode> ListResultFiles(Context& context, const std::string& ru
     document["files"] = Json::array();
     for (const v1::ResultFile& file : files) document["files"].push_back(ToJson(file));
   };
-  answer.names.emplace();
-  for (const v1::ResultFile& file : files) answer.names->push_back(file.path());
+  answer.names = Paths(files);
   return Show(context, answer);
 }
 
@@ -64,9 +68,7 @@ struct GetFlags {
 absl::StatusOr<std::vector<std::string>> PathsToGet(Client& client, const GetFlags& flags) {
   if (!flags.paths.empty()) return flags.paths;
   TP_ASSIGN_OR_RETURN(const ResultFiles files, FetchResults(client, flags.run));
-  std::vector<std::string> paths;
-  for (const v1::ResultFile& file : files) paths.push_back(file.path());
-  return paths;
+  return Paths(files);
 }
 
 absl::StatusOr<ExitCode> GetResults(Context& context, const GetFlags& flags) {

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
 #include "cli/render/runs.h"
@@ -27,9 +28,7 @@ Json RunsToJson(const std::vector<v1::Run>& runs) {
 }
 
 std::vector<std::string> Ids(const std::vector<v1::Run>& runs) {
-  std::vector<std::string> ids;
-  for (const v1::Run& run : runs) ids.push_back(run.id());
-  return ids;
+  return Collect(runs, [](const v1::Run& run) { return run.id(); });
 }
 
 absl::StatusOr<ExitCode> ShowList(Context& context, const ListFlags& flags) {

@@ -63,7 +63,7 @@ absl::StatusOr<v1::SubmitRunResponse> Plan(Client& client, v1::SubmitRunRequest 
 absl::StatusOr<ExitCode> ShowPlan(const Context& context, const v1::SubmitRunResponse& plan,
                                   const std::string& directory) {
   TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(directory, kMaxSnapshotBytes));
-  context.Say(fmt::format("nothing was created; the directory has {} files, {}", tree.files, HumanBytes(tree.bytes)));
+  context.Say(fmt::format("nothing was created; the directory has {} file(s), {}", tree.files, HumanBytes(tree.bytes)));
   return Show(context, AnswerOf(context, plan, true));
 }
 

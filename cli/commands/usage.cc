@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/render/csv.h"
 #include "cli/render/table.h"
@@ -95,8 +96,7 @@ absl::StatusOr<ExitCode> ShowUsage(Context& context, const UsageFlags& flags) {
     document["by"] = flags.by;
     document["rows"] = ToJson(usage)["rows"];
   };
-  answer.names.emplace();
-  for (const v1::UsageRow& row : usage.rows()) answer.names->push_back(row.key());
+  answer.names = Collect(usage.rows(), [](const v1::UsageRow& row) { return row.key(); });
   answer.csv = [&] { return UsageCsv(usage, flags.by); };
   return Show(context, answer);
 }

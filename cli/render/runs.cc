@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/collect.h"
 #include "cli/render/color.h"
 #include "cli/render/table.h"
 #include "cli/render/text.h"
@@ -34,11 +35,14 @@ std::string LeftSides(std::string_view shape) {
   return Join(pools, ",");
 }
 
+std::string Pairs(const std::map<std::string, std::string>& sorted) {
+  std::string text;
+  for (const auto& [key, value] : sorted) text += fmt::format("{}{}={}", text.empty() ? "" : " ", key, value);
+  return text;
+}
+
 std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels) {
-  const std::map<std::string, std::string> sorted(labels.begin(), labels.end());
-  std::vector<std::string> pairs;
-  for (const auto& [key, value] : sorted) pairs.push_back(key + "=" + value);
-  return Join(pairs, " ");
+  return Pairs({labels.begin(), labels.end()});
 }
 
 std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now) {
@@ -164,9 +168,7 @@ std::string AttemptTable(const v1::Step& step, const Terminal& terminal, absl::T
 std::string EnvironmentText(const v1::StepSpec& spec) {
   std::map<std::string, std::string> merged(spec.env().begin(), spec.env().end());
   for (const auto& [name, value] : spec.explicit_env()) merged[name] = value;
-  std::vector<std::string> pairs;
-  for (const auto& [name, value] : merged) pairs.push_back(name + "=" + value);
-  return Join(pairs, " ");
+  return Pairs(merged);
 }
 
 std::string ShapeText(const v1::Step& step) {
@@ -284,9 +286,7 @@ std::string ShortShape(const v1::Step& step) {
 }
 
 std::string ShellQuote(const google::protobuf::RepeatedPtrField<std::string>& argv) {
-  std::vector<std::string> words;
-  for (const std::string& word : argv) words.push_back(Quoted(word));
-  return Join(words, " ");
+  return Join(Collect(argv, Quoted), " ");
 }
 
 std::string RunTable(const std::vector<v1::Run>& runs, bool wide, const Terminal& terminal, absl::Time now) {

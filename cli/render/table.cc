@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cli/collect.h"
 #include "cli/render/text.h"
 
 namespace tp::cli {
@@ -55,8 +56,7 @@ void Table::AddRow(std::vector<Cell> cells) {
 }
 
 std::vector<int> Table::NaturalWidths() const {
-  std::vector<int> widths;
-  for (const Column& column : columns_) widths.push_back(DisplayWidth(column.header));
+  std::vector<int> widths = Collect(columns_, [](const Column& column) { return DisplayWidth(column.header); });
   for (const auto& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], DisplayWidth(row[i].text));
   }

@@ -23,8 +23,8 @@ namespace tp {
 
 struct Capabilities {
   bool several_pools = false;
-  int max_nodes = 0;            // of one pool; 0: no limit of the backend's own
-  bool unique_names = false;    // the engine refuses a second object of the same key
+  int max_nodes = 0;             // of one pool; 0: no limit of the backend's own
+  bool unique_names = false;     // the engine refuses a second object of the same key
   bool allocates_cards = false;  // the engine chooses nodes and cards; otherwise tpd does
 };
 
@@ -49,8 +49,7 @@ class Backend {
   virtual LaunchResult Launch(const LaunchSpec& spec, absl::Time deadline) = 0;
 
   // One observation per target, in order.
-  virtual std::vector<Observation> Observe(const std::vector<AttemptTarget>& targets,
-                                           absl::Time deadline) = 0;
+  virtual std::vector<Observation> Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) = 0;
 
   virtual FenceResult Fence(const AttemptTarget& target, absl::Time deadline) = 0;
 

@@ -11,8 +11,8 @@ namespace tp {
 
 // One node's process tree in a pool.
 struct RankPlacement {
-  std::string node;     // as in the registry; empty where the engine chooses
-  std::string address;  // how other ranks reach it
+  std::string node;        // as in the registry; empty where the engine chooses
+  std::string address;     // how other ranks reach it
   std::vector<int> cards;  // indices on the node; empty where the engine chooses, and on cpu series
   bool operator==(const RankPlacement&) const = default;
 };
@@ -58,7 +58,7 @@ struct LaunchSpec {
   std::string snapshot_id;
   AttemptPaths paths;
   std::vector<std::string> argv;
-  std::vector<RankLaunch> ranks;  // in (pool, rank) order
+  std::vector<RankLaunch> ranks;            // in (pool, rank) order
   std::vector<std::string> overrides_json;  // by pool: content of its $TP_OVERRIDES_FILE, always an object
   int64_t log_max_bytes = 0;
   int heartbeat_ms = 0;

@@ -59,8 +59,8 @@ struct Present {
   EnginePhase phase = EnginePhase::kWaiting;
   Claim claim = Claim::kNone;
   std::vector<RankObservation> ranks;  // every rank of every pool, in (pool, rank) order
-  bool cards_granted = false;  // the engine gave the cards; from here start_timeout runs
-  bool freed = false;  // DESIGN 5.6: the object holds no card and every tree is verified gone
+  bool cards_granted = false;          // the engine gave the cards; from here start_timeout runs
+  bool freed = false;                  // DESIGN 5.6: the object holds no card and every tree is verified gone
   EngineEnd engine_end = EngineEnd::kNone;
   std::string reason;  // the engine's own words, shown to the user
   bool operator==(const Present&) const = default;

@@ -33,8 +33,8 @@ struct EndRecord {
   std::string nonce;
   HostStamp at;
   ExitKind exit = ExitKind::kExited;
-  int code = 0;         // exit status when kExited
-  int term_signal = 0;  // signal number when kKilled
+  int code = 0;             // exit status when kExited
+  int term_signal = 0;      // signal number when kKilled
   std::string start_error;  // errno name when kNotStarted
   SignalledBy signalled_by = SignalledBy::kNobody;
   bool ambiguous = false;  // from the sh stand-in: a code above 128 may have been a signal

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "api/context.h"
 #include "api/errors.h"
+#include "api/grpc_status.h"
 #include "auth/roles.h"
 #include "loop/commands.h"
 

@@ -145,13 +145,12 @@ std::string RunStateText(const core::RunWithSteps& run, core::RunWord word, absl
   const core::Step& step = SpeakingStep(run);
   std::string text =
       core::Name(step.state) == core::Name(word) ? core::StateText(step, now) : std::string(core::Name(word));
-  if (run.steps.size() > 1) text += fmt::format(" ({}, step {} of {})", step.spec.name, step.ref.step + 1, run.steps.size());
+  if (run.steps.size() > 1)
+    text += fmt::format(" ({}, step {} of {})", step.spec.name, step.ref.step + 1, run.steps.size());
   return text;
 }
 
-std::string RunReason(const v1::Run& run, const core::Step& speaking) {
-  return run.steps(speaking.ref.step).reason();
-}
+std::string RunReason(const v1::Run& run, const core::Step& speaking) { return run.steps(speaking.ref.step).reason(); }
 
 std::optional<absl::Time> EndedAt(const core::RunWithSteps& run, core::RunWord word) {
   if (!core::IsTerminal(word)) return std::nullopt;

@@ -1,10 +1,9 @@
-// Errors on their way to a client: the same code, the same sentence, and an ErrorDetail for programs.
+// What programs are told besides code and sentence: tp.v1.ErrorDetail, carried by the status.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
-
-#include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
 #include "base/status.h"
@@ -21,6 +20,8 @@ absl::Status FieldError(std::string_view field, fmt::format_string<Args...> form
   return WithField(InvalidArgument(format, std::forward<Args>(args)...), field);
 }
 
-grpc::Status ToGrpc(const absl::Status& status);
+// Empty where nothing was said.
+std::string ReasonOf(const absl::Status& status);
+std::string FieldOf(const absl::Status& status);
 
 }  // namespace tp::api

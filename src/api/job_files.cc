@@ -33,7 +33,8 @@ absl::StatusOr<Directory> Enter(const Directory& parent, const std::string& name
 }
 
 absl::Status CheckPart(std::string_view part, std::string_view path) {
-  if (!part.empty() && part != "." && part != ".." && part.find('\0') == std::string_view::npos) return absl::OkStatus();
+  if (!part.empty() && part != "." && part != ".." && part.find('\0') == std::string_view::npos)
+    return absl::OkStatus();
   return InvalidArgument("{} is not a path below the run: no empty part, '.' or '..'", Quoted(path));
 }
 
@@ -47,6 +48,7 @@ std::string TakePart(std::string_view& rest) {
 
 absl::StatusOr<Directory> Descend(Directory directory, std::string_view relative) {
   const std::string_view whole = relative;
+  if (relative.ends_with('/')) return CheckPart("", whole);
   while (!relative.empty()) {
     const std::string part = TakePart(relative);
     TP_RETURN_IF_ERROR(CheckPart(part, whole));

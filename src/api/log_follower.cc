@@ -186,8 +186,8 @@ absl::StatusOr<std::vector<std::string>> LogFollower::RankNames(const Directory&
   if (wanted.empty()) wanted.emplace_back(kFirstRank);
   for (const std::string& rank : wanted) {
     if (!known.empty() && std::find(known.begin(), known.end(), rank) == known.end()) {
-      return WithField(NotFound("attempt {} of {} has no rank {}: it has {} to {}", place_->attempt, run_.run.id(), rank,
-                                known.front(), known.back()),
+      return WithField(NotFound("attempt {} of {} has no rank {}: it has {} to {}", place_->attempt, run_.run.id(),
+                                rank, known.front(), known.back()),
                        "ranks");
     }
   }

@@ -18,10 +18,10 @@
 namespace tp::api {
 
 struct LogSelection {
-  int step = 0;     // counted from 1; 0: the newest that has an attempt
-  int attempt = 0;  // 0: the newest
+  int step = 0;                         // counted from 1; 0: the newest that has an attempt
+  int attempt = 0;                      // 0: the newest
   std::vector<std::string> ranks = {};  // `<pool>-<rank>`; empty: 0-0; `*` alone: all
-  int64_t tail_lines = -1;         // negative: everything
+  int64_t tail_lines = -1;              // negative: everything
   bool follow = false;
   bool system = false;
 };
@@ -75,7 +75,7 @@ class LogFollower {
   const LogSelection selection_;
   core::RunWithSteps run_;
   std::optional<Place> place_;
-  bool tail_first_ = true;  // the tail is of the first attempt read
+  bool tail_first_ = true;                      // the tail is of the first attempt read
   std::shared_ptr<const Directory> directory_;  // of the attempt, once it exists
   std::vector<RankState> ranks_;
   size_t next_rank_ = 0;

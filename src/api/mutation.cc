@@ -14,13 +14,14 @@ void Complete(Context& context, int64_t run, std::string note, const MutatedThen
     then(stored.status());
     return;
   }
-  LoadLive(context, {*std::move(stored)}, [note = std::move(note), then](absl::StatusOr<std::vector<loop::LiveRun>> runs) {
-    if (!runs.ok()) {
-      then(runs.status());
-    } else {
-      then(Mutated{.run = std::move(runs->front()), .note = note});
-    }
-  });
+  LoadLive(context, {*std::move(stored)},
+           [note = std::move(note), then](absl::StatusOr<std::vector<loop::LiveRun>> runs) {
+             if (!runs.ok()) {
+               then(runs.status());
+             } else {
+               then(Mutated{.run = std::move(runs->front()), .note = note});
+             }
+           });
 }
 
 }  // namespace
@@ -30,11 +31,11 @@ absl::StatusOr<std::optional<store::RequestRow>> FindAnswered(Context& context, 
                                                               const std::string& body_sha256) {
   TP_ASSIGN_OR_RETURN(std::optional<store::RequestRow> row, context.reader.FindRequest(call.caller.user, request_id));
   if (!row || row->body_sha256 == body_sha256) return row;
-  return WithReason(WithField(Error(absl::StatusCode::kAlreadyExists,
-                                    "request_id {} was used for another request ({}): use a new one", request_id,
-                                    row->method),
-                              "request_id"),
-                    "REQUEST_ID_REUSED");
+  return WithReason(
+      WithField(Error(absl::StatusCode::kAlreadyExists,
+                      "request_id {} was used for another request ({}): use a new one", request_id, row->method),
+                "request_id"),
+      "REQUEST_ID_REUSED");
 }
 
 void Mutate(Context& context, loop::Command command, MutatedThen then) {

@@ -142,7 +142,8 @@ absl::StatusOr<LogBytes> RankLog::ReadBlock(int64_t offset, size_t bytes) {
     block.data += more.data;
   }
   // Where the oldest segments are gone, more was read than was asked for.
-  block.data.resize(static_cast<size_t>(std::clamp<int64_t>(end - block.offset, 0, static_cast<int64_t>(block.data.size()))));
+  block.data.resize(
+      static_cast<size_t>(std::clamp<int64_t>(end - block.offset, 0, static_cast<int64_t>(block.data.size()))));
   return block;
 }
 

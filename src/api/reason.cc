@@ -28,9 +28,9 @@ std::string PendingReason(const core::Step& step) {
 
 std::string PausedReason(const core::PauseHolders& pause) {
   std::string by;
-  for (const auto& [held, who] : {std::pair{pause.owner, std::string_view("its owner")},
-                                  std::pair{pause.admin, std::string_view("an admin")},
-                                  std::pair{pause.window, std::string_view("its window")}}) {
+  for (const auto& [held, who] :
+       {std::pair{pause.owner, std::string_view("its owner")}, std::pair{pause.admin, std::string_view("an admin")},
+        std::pair{pause.window, std::string_view("its window")}}) {
     if (held) by += fmt::format("{}{}", by.empty() ? "" : " and ", who);
   }
   return by.empty() ? "paused; tp resume continues it" : fmt::format("paused by {}; tp resume continues it", by);

@@ -12,8 +12,7 @@ class RegistryService final : public v1::RegistryService::CallbackService {
   explicit RegistryService(Context& context) : context_(context) {}
 
   grpc::ServerUnaryReactor* ListSeries(grpc::CallbackServerContext* server_context,
-                                       const v1::ListSeriesRequest* request,
-                                       v1::ListSeriesResponse* response) override;
+                                       const v1::ListSeriesRequest* request, v1::ListSeriesResponse* response) override;
   grpc::ServerUnaryReactor* ListProfiles(grpc::CallbackServerContext* server_context,
                                          const v1::ListProfilesRequest* request,
                                          v1::ListProfilesResponse* response) override;

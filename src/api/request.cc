@@ -52,11 +52,15 @@ bool IsPlainText(std::string_view text) {
 bool HasNul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
 absl::Status CheckLabels(const google::protobuf::Map<std::string, std::string>& labels) {
-  if (labels.size() > kMaxLabels) return FieldError("labels", "{} labels, at most {} are kept", labels.size(), kMaxLabels);
+  if (labels.size() > kMaxLabels)
+    return FieldError("labels", "{} labels, at most {} are kept", labels.size(), kMaxLabels);
   for (const auto& [name, value] : labels) {
-    const auto good = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._/-").find(c) != std::string_view::npos; };
+    const auto good = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._/-").find(c) != std::string_view::npos;
+    };
     if (name.empty() || name.size() > kMaxLabelName || !std::all_of(name.begin(), name.end(), good)) {
-      return FieldError("labels", "label name {} is not usable: 1 to {} of [A-Za-z0-9._/-]", Quoted(name), kMaxLabelName);
+      return FieldError("labels", "label name {} is not usable: 1 to {} of [A-Za-z0-9._/-]", Quoted(name),
+                        kMaxLabelName);
     }
     if (value.size() > kMaxLabelValue || !IsPlainText(value)) {
       return FieldError("labels", "value of label {} is not usable: at most {} bytes of text on one line", name,
@@ -84,7 +88,8 @@ absl::StatusOr<std::optional<int32_t>> ParseRetries(const std::string& field, bo
 }
 
 absl::Status CheckArguments(const std::string& field, const v1::StepSpec& spec) {
-  if (spec.argv().empty() || spec.argv(0).empty()) return FieldError(field, "nothing to run: give the command after --");
+  if (spec.argv().empty() || spec.argv(0).empty())
+    return FieldError(field, "nothing to run: give the command after --");
   size_t bytes = 0;
   for (const std::string& argument : spec.argv()) {
     if (HasNul(argument)) return FieldError(field, "an argument holds a NUL byte, which no command can receive");
@@ -117,8 +122,8 @@ absl::Status CheckProfiles(const std::string& field, const v1::StepSpec& spec) {
 absl::StatusOr<std::string> ParseStepName(const std::string& field, const v1::StepSpec& spec, bool only_step) {
   if (spec.name().empty() && only_step) return std::string(kDefaultStepName);
   if (IsSlug(spec.name(), kMaxStepName)) return spec.name();
-  return FieldError(field, "step name {} is not usable: 1 to {} of [a-z0-9-], no '-' at either end", Quoted(spec.name()),
-                    kMaxStepName);
+  return FieldError(field, "step name {} is not usable: 1 to {} of [a-z0-9-], no '-' at either end",
+                    Quoted(spec.name()), kMaxStepName);
 }
 
 // The step before, on success, unless the request says otherwise.
@@ -136,7 +141,8 @@ absl::StatusOr<std::optional<core::After>> ParseAfter(const std::string& field, 
   }
   core::After after{.step = static_cast<int32_t>(found - earlier.begin()), .when = core::AfterWhen::kSuccess};
   if (spec.after().when() != v1::AFTER_WHEN_UNSPECIFIED) {
-    if (!v1::AfterWhen_IsValid(spec.after().when())) return FieldError(field, "after is not success, failure or always");
+    if (!v1::AfterWhen_IsValid(spec.after().when()))
+      return FieldError(field, "after is not success, failure or always");
     after.when = static_cast<core::AfterWhen>(static_cast<int>(spec.after().when()) - 1);
   }
   return std::optional<core::After>(after);

@@ -41,10 +41,10 @@ class ReadResultStream final : public ServerStream<v1::ReadResultResponse> {
     TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindReadableRun(context_, call, request_.run()));
     absl::Status status = OpenFile(run);
     if (!absl::IsNotFound(status)) return status;
-    return WithReason(
-        WithField(NotFound("{} has no result {}: tp results lists what there is", run.run.id(), Quoted(request_.path())),
-                  "path"),
-        "RESULT_NOT_FOUND");
+    return WithReason(WithField(NotFound("{} has no result {}: tp results lists what there is", run.run.id(),
+                                         Quoted(request_.path())),
+                                "path"),
+                      "RESULT_NOT_FOUND");
   }
 
   absl::Status OpenFile(const core::RunWithSteps& run) {

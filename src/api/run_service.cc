@@ -41,8 +41,9 @@ absl::Status CheckSnapshot(Context& context, const std::string& snapshot_id) {
   if (snapshot_id.empty()) return absl::OkStatus();
   TP_ASSIGN_OR_RETURN(const auto row, context.reader.FindSnapshot(snapshot_id));
   if (row) return absl::OkStatus();
-  return WithReason(WithField(NotFound("snapshot {} is not on this server: upload it again", snapshot_id), "snapshot_id"),
-                    "SNAPSHOT_NOT_FOUND");
+  return WithReason(
+      WithField(NotFound("snapshot {} is not on this server: upload it again", snapshot_id), "snapshot_id"),
+      "SNAPSHOT_NOT_FOUND");
 }
 
 // One note a line, as the loop remembers them.
@@ -183,23 +184,20 @@ absl::Status ListEvents(Context& context, const Call& call, const v1::ListRunEve
 
 grpc::ServerUnaryReactor* RunService::SubmitRun(grpc::CallbackServerContext* server_context,
                                                 const v1::SubmitRunRequest* request, v1::SubmitRunResponse* response) {
-  return RunUnary(context_, context_.calls, server_context, kSubmitRun, [=, this](const Call& call, const Done& done) {
-    Submit(context_, call, *request, response, done);
-  });
+  return RunUnary(context_, context_.calls, server_context, kSubmitRun,
+                  [=, this](const Call& call, const Done& done) { Submit(context_, call, *request, response, done); });
 }
 
 grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* server_context,
                                              const v1::GetRunRequest* request, v1::GetRunResponse* response) {
-  return RunUnary(context_, context_.calls, server_context, kGetRun, [=, this](const Call& call, const Done& done) {
-    Get(context_, call, *request, response, done);
-  });
+  return RunUnary(context_, context_.calls, server_context, kGetRun,
+                  [=, this](const Call& call, const Done& done) { Get(context_, call, *request, response, done); });
 }
 
 grpc::ServerUnaryReactor* RunService::ListRuns(grpc::CallbackServerContext* server_context,
                                                const v1::ListRunsRequest* request, v1::ListRunsResponse* response) {
-  return RunUnary(context_, context_.calls, server_context, kListRuns, [=, this](const Call& call, const Done& done) {
-    List(context_, call, *request, response, done);
-  });
+  return RunUnary(context_, context_.calls, server_context, kListRuns,
+                  [=, this](const Call& call, const Done& done) { List(context_, call, *request, response, done); });
 }
 
 grpc::ServerWriteReactor<v1::WatchRunResponse>* RunService::WatchRun(grpc::CallbackServerContext* server_context,
@@ -250,9 +248,8 @@ grpc::ServerUnaryReactor* RunService::ListRunEvents(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* RunService::ListResults(grpc::CallbackServerContext* server_context,
                                                   const v1::ListResultsRequest* request,
                                                   v1::ListResultsResponse* response) {
-  return RunUnarySync(context_, context_.files, server_context, kListResults, [=, this](const Call& call) {
-    return ListResultFiles(context_, call, *request, response);
-  });
+  return RunUnarySync(context_, context_.files, server_context, kListResults,
+                      [=, this](const Call& call) { return ListResultFiles(context_, call, *request, response); });
 }
 
 grpc::ServerWriteReactor<v1::ReadResultResponse>* RunService::ReadResult(grpc::CallbackServerContext* server_context,
@@ -263,9 +260,8 @@ grpc::ServerWriteReactor<v1::ReadResultResponse>* RunService::ReadResult(grpc::C
 grpc::ServerUnaryReactor* RunService::ReadMetrics(grpc::CallbackServerContext* server_context,
                                                   const v1::ReadMetricsRequest* request,
                                                   v1::ReadMetricsResponse* response) {
-  return RunUnarySync(context_, context_.files, server_context, kReadMetrics, [=, this](const Call& call) {
-    return ReadRunMetrics(context_, call, *request, response);
-  });
+  return RunUnarySync(context_, context_.files, server_context, kReadMetrics,
+                      [=, this](const Call& call) { return ReadRunMetrics(context_, call, *request, response); });
 }
 
 }  // namespace tp::api

@@ -63,7 +63,8 @@ struct Server::State {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     SetLimits(&builder);
-    for (grpc::Service* service : std::initializer_list<grpc::Service*>{&runs, &logs, &snapshots, &registry, &usage, &system}) {
+    for (grpc::Service* service :
+         std::initializer_list<grpc::Service*>{&runs, &logs, &snapshots, &registry, &usage, &system}) {
       builder.RegisterService(service);
     }
     int chosen = 0;

@@ -146,8 +146,8 @@ class ServerStream : public grpc::ServerWriteReactor<Response>,
   bool opened_ = false;  // used by turns only
   Response response_;    // used by turns, or by gRPC while kWriting
   std::mutex mutex_;
-  State state_ = State::kIdle;                    // guarded by mutex_
-  bool woken_ = false;                            // guarded by mutex_
+  State state_ = State::kIdle;                     // guarded by mutex_
+  bool woken_ = false;                             // guarded by mutex_
   absl::Time timer_due_ = absl::InfiniteFuture();  // guarded by mutex_
 };
 

@@ -81,7 +81,8 @@ class UploadReactor final : public grpc::ServerReadReactor<v1::UploadSnapshotReq
                           .method = call_->method,
                           .body_sha256 = body_sha256_,
                           .action = loop::AddSnapshot{.snapshot = *row_}};
-    context_.loop.Post(std::move(command), [this](const absl::StatusOr<loop::Answer>& answer) { Answer(answer.status()); });
+    context_.loop.Post(std::move(command),
+                       [this](const absl::StatusOr<loop::Answer>& answer) { Answer(answer.status()); });
   }
 
   void Answer(const absl::Status& status) {

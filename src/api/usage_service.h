@@ -12,8 +12,7 @@ class UsageService final : public v1::UsageService::CallbackService {
   explicit UsageService(Context& context) : context_(context) {}
 
   grpc::ServerUnaryReactor* QueryUsage(grpc::CallbackServerContext* server_context,
-                                       const v1::QueryUsageRequest* request,
-                                       v1::QueryUsageResponse* response) override;
+                                       const v1::QueryUsageRequest* request, v1::QueryUsageResponse* response) override;
   grpc::ServerUnaryReactor* ListIntervals(grpc::CallbackServerContext* server_context,
                                           const v1::ListIntervalsRequest* request,
                                           v1::ListIntervalsResponse* response) override;

@@ -45,7 +45,7 @@ class WatchHub {
     std::function<void()> wake;
   };
 
-  bool Holds(int64_t after) const;                   // mutex_ held
+  bool Holds(int64_t after) const;                      // mutex_ held
   bool MayHaveEvent(int64_t run, int64_t after) const;  // mutex_ held
 
   const size_t max_events_;

@@ -46,8 +46,8 @@ class WorkerPool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task, std::vector<Task>, std::greater<>> tasks_;  // guarded by mutex_
-  uint64_t next_order_ = 0;                                            // guarded by mutex_
-  bool stopping_ = false;                                              // guarded by mutex_
+  uint64_t next_order_ = 0;                                             // guarded by mutex_
+  bool stopping_ = false;                                               // guarded by mutex_
   std::vector<std::thread> threads_;
 };
 

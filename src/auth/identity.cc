@@ -18,7 +18,8 @@ bool IsLater(char c) { return IsFirst(c) || (c >= '0' && c <= '9') || c == '-'; 
 }  // namespace
 
 absl::Status CheckUserName(std::string_view name) {
-  if (!name.empty() && name.size() <= kMaxUserName && IsFirst(name[0]) && std::all_of(name.begin(), name.end(), IsLater)) {
+  if (!name.empty() && name.size() <= kMaxUserName && IsFirst(name[0]) &&
+      std::all_of(name.begin(), name.end(), IsLater)) {
     return absl::OkStatus();
   }
   return InvalidArgument("user name '{}' is not usable: a small letter or '_', then up to {} of [a-z0-9_-]", name,

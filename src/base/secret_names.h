@@ -17,7 +17,9 @@ inline constexpr std::array<std::string_view, 16> kSecretWords = {
 // By its words: HF_TOKEN and AWS_SECRET_ACCESS_KEY are, TOKENIZERS_PARALLELISM is not.
 inline bool NameLooksSecret(std::string_view name) {
   std::string word;
-  const auto is_secret = [&word] { return std::find(kSecretWords.begin(), kSecretWords.end(), word) != kSecretWords.end(); };
+  const auto is_secret = [&word] {
+    return std::find(kSecretWords.begin(), kSecretWords.end(), word) != kSecretWords.end();
+  };
   for (char c : name) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     if ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {

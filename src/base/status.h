@@ -45,8 +45,8 @@ absl::Status Internal(fmt::format_string<Args...> format, Args&&... args) {
 }  // namespace tp
 
 // Returns the status from the enclosing function unless it is OK.
-#define TP_RETURN_IF_ERROR(expression)                   \
-  do {                                                   \
+#define TP_RETURN_IF_ERROR(expression)                                               \
+  do {                                                                               \
     if (absl::Status tp_status_ = (expression); !tp_status_.ok()) return tp_status_; \
   } while (false)
 

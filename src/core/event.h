@@ -72,8 +72,8 @@ inline constexpr int kEventKindCount = 10;
 static_assert(std::variant_size_v<Event> == kEventKindCount);
 
 inline constexpr std::array<std::string_view, kEventKindCount> kEventNames = {
-    "stop", "pause", "resume", "retry", "admitted", "dependency failed", "launch answered", "fence answered",
-    "observed", "timer"};
+    "stop",           "pause",    "resume", "retry", "admitted", "dependency failed", "launch answered",
+    "fence answered", "observed", "timer"};
 
 inline EventKind KindOf(const Event& event) { return static_cast<EventKind>(event.index()); }
 constexpr std::string_view Name(EventKind kind) { return kEventNames[static_cast<size_t>(kind)]; }

@@ -14,10 +14,10 @@ const Step& DependedOn(const RunWithSteps& run, const Step& step) {
 std::optional<GateVerdict> DependencyGate(const GateInput& in) {
   if (Dependency(in.run, in.step) != DependencyState::kWaiting) return std::nullopt;
   const Step& other = DependedOn(in.run, in.step);
-  return GateVerdict{GateKind::kDependency,
-                     fmt::format("waits for step {} ({}), which is {}", other.ref.step + 1, other.spec.name,
-                                 Name(other.state)),
-                     std::nullopt};
+  return GateVerdict{
+      GateKind::kDependency,
+      fmt::format("waits for step {} ({}), which is {}", other.ref.step + 1, other.spec.name, Name(other.state)),
+      std::nullopt};
 }
 
 std::optional<GateVerdict> HeldGate(const GateInput& in) {
@@ -51,21 +51,24 @@ std::optional<GateVerdict> BackendGate(const GateInput& in) {
                      until};
 }
 
-std::string Count(int64_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string Count(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string CapacitySentence(const GateInput& in) {
   std::string sentence;
   for (const PoolShape& pool : in.shape->pools) {
     if (!sentence.empty()) sentence += "; ";
     const bool cpu = pool.gpus_per_node == 0;
-    sentence += fmt::format("{} needs {}, {} of {} {} are free", pool.series,
-                            cpu ? Count(pool.nodes, "node")
-                                : fmt::format("{} x {}", Count(pool.nodes, "node"), Count(pool.gpus_per_node, "card")),
-                            in.capacity.FreeCards(pool.series), in.capacity.TotalCards(pool.series),
-                            cpu ? "places" : "cards");
+    sentence +=
+        fmt::format("{} needs {}, {} of {} {} are free", pool.series,
+                    cpu ? Count(pool.nodes, "node")
+                        : fmt::format("{} x {}", Count(pool.nodes, "node"), Count(pool.gpus_per_node, "card")),
+                    in.capacity.FreeCards(pool.series), in.capacity.TotalCards(pool.series), cpu ? "places" : "cards");
   }
-  return sentence + (in.capacity.CouldEverFit(*in.shape) ? "; starts when cards are released"
-                                                          : "; more than the series has: change it with tp update --profile");
+  return sentence + (in.capacity.CouldEverFit(*in.shape)
+                         ? "; starts when cards are released"
+                         : "; more than the series has: change it with tp update --profile");
 }
 
 std::optional<GateVerdict> CapacityGate(const GateInput& in) {

@@ -32,8 +32,8 @@ enum class GateKind : uint8_t {
 };
 inline constexpr int kGateKindCount = 12;
 inline constexpr std::array<std::string_view, kGateKindCount> kGateNames = {
-    "DEPENDENCY", "HELD",           "COOLDOWN",      "WINDOW",   "QUOTA_GPUS", "QUOTA_SERIES",
-    "QUOTA_JOBS", "QUOTA_GPU_HOURS", "QUOTA_STORAGE", "CAPACITY", "ORDER",      "BACKEND"};
+    "DEPENDENCY",      "HELD",          "COOLDOWN", "WINDOW", "QUOTA_GPUS", "QUOTA_SERIES", "QUOTA_JOBS",
+    "QUOTA_GPU_HOURS", "QUOTA_STORAGE", "CAPACITY", "ORDER",  "BACKEND"};
 constexpr std::string_view Name(GateKind kind) { return kGateNames[static_cast<size_t>(kind)]; }
 
 struct GateVerdict {

@@ -60,8 +60,8 @@ absl::Status CheckDeploymentName(std::string_view name) {
 }
 
 std::string AttemptKey(const Deployment& deployment, const AttemptRef& attempt) {
-  return fmt::format("tp-{}-e{}-{}-s{}-a{}", deployment.name, deployment.epoch, attempt.step.run,
-                     attempt.step.step, attempt.attempt);
+  return fmt::format("tp-{}-e{}-{}-s{}-a{}", deployment.name, deployment.epoch, attempt.step.run, attempt.step.step,
+                     attempt.attempt);
 }
 
 std::optional<ParsedKey> ParseAttemptKey(std::string_view key) {

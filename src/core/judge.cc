@@ -63,9 +63,10 @@ Failure RankFailure(const RankObservation& rank, EngineEnd engine_end) {
 }
 
 Failure EvictionFailure(const RankObservation& rank) {
-  return {FailureKind::kEvicted,
-          fmt::format("{}: got SIGTERM from outside tp ({}): ask the admin of {} what ended it, or retry", RankName(rank),
-                      DescribeRankExit(*rank.ended), rank.ended->at.host.empty() ? "its node" : rank.ended->at.host)};
+  return {
+      FailureKind::kEvicted,
+      fmt::format("{}: got SIGTERM from outside tp ({}): ask the admin of {} what ended it, or retry", RankName(rank),
+                  DescribeRankExit(*rank.ended), rank.ended->at.host.empty() ? "its node" : rank.ended->at.host)};
 }
 
 Failure LostFailure(const RankObservation& rank) {

@@ -37,7 +37,7 @@ enum class Outcome : uint8_t {
   kPausedAfterFailure,  // a failure with budget left, under a pause
   kResumed,             // its pause was lifted while it was being paused
   kRetried,
-  kRelaunched,          // never ran: back to QUEUED, not a retry
+  kRelaunched,  // never ran: back to QUEUED, not a retry
 };
 
 Outcome Judge(const Step& step, const Policy& policy);

@@ -144,9 +144,9 @@ void CloseMeter(Meter& meter, const std::vector<RankObservation>& ranks, std::op
 
   const int64_t bound = SaturatingAdd(meter.opened.unix_us, kLongestUs);
   meter.closed_unix_us = std::clamp(*latest.unix_us, meter.opened.unix_us, bound);
-  meter.evidence = silent == ranks.end() ? latest.evidence
-                                         : fmt::format("no end record of {}; closed at {}", RankName(*silent),
-                                                       latest.evidence);
+  meter.evidence = silent == ranks.end()
+                       ? latest.evidence
+                       : fmt::format("no end record of {}; closed at {}", RankName(*silent), latest.evidence);
   if (*latest.unix_us > bound) {
     meter.flagged = true;
     meter.evidence += ", which is not plausible: cut off after ten years";
@@ -158,8 +158,8 @@ int64_t MeteredMs(const Meter& meter) {
   return std::max<int64_t>(0, SaturatingSubtract(*meter.closed_unix_us, meter.opened.unix_us) / kUsPerMs);
 }
 
-std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter,
-                                  const std::vector<PoolPlacement>& pools, absl::TimeZone zone) {
+std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter, const std::vector<PoolPlacement>& pools,
+                                  absl::TimeZone zone) {
   const int64_t start_unix_ms = meter.opened.unix_us / kUsPerMs;
   const std::vector<MonthPart> parts = SplitByMonth(start_unix_ms, start_unix_ms + MeteredMs(meter), zone);
   std::vector<LedgerRow> rows;

@@ -53,8 +53,8 @@ struct LedgerOwner {
   std::string owner;
   std::string project;
 };
-std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter,
-                                  const std::vector<PoolPlacement>& pools, absl::TimeZone zone);
+std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter, const std::vector<PoolPlacement>& pools,
+                                  absl::TimeZone zone);
 
 // The bytes that `hash` covers: every field but `hash`, each with its length in front.
 std::string HashedBytes(const LedgerRow& row);

@@ -30,7 +30,7 @@ struct After {
 struct StepSpec {
   std::string name;
   std::vector<std::string> argv;
-  std::vector<std::string> profiles;  // the --profile flags as typed
+  std::vector<std::string> profiles;                // the --profile flags as typed
   std::map<std::string, std::string> env;           // tp.yaml
   std::map<std::string, std::string> explicit_env;  // --env
   std::string image;
@@ -49,9 +49,9 @@ struct PoolShape {
   std::string series;
   std::string profile;
   int64_t nodes = 0;
-  int gpus_per_node = 0;  // cards used on each node; 0 on cpu series
-  std::map<std::string, std::string> env;        // series, then profile
-  std::map<std::string, std::string> locked_env;  // of the series
+  int gpus_per_node = 0;                              // cards used on each node; 0 on cpu series
+  std::map<std::string, std::string> env;             // series, then profile
+  std::map<std::string, std::string> locked_env;      // of the series
   std::map<std::string, std::string> overrides_json;  // framework -> JSON
   std::map<std::string, std::string> overrides_env;   // TP_OVERRIDES_<FRAMEWORK> -> text in its style
   bool operator==(const PoolShape&) const = default;
@@ -78,20 +78,20 @@ enum class Handover : uint8_t { kSending, kIndeterminate, kAccepted };
 // Why an attempt is being brought to its end. The first cause whose signal was sent names the end;
 // only a stop overrides it (DESIGN 4).
 enum class EndCause : uint8_t {
-  kFinished,        // every rank ended 0, unsignalled
-  kRankFailed,      // a rank's record says non-zero, unsignalled
-  kEvicted,         // TERM that tpd did not send
-  kRankLost,        // a tree is gone and left no end record
-  kEngine,          // the engine explains the end (node lost, preempted, ...)
+  kFinished,    // every rank ended 0, unsignalled
+  kRankFailed,  // a rank's record says non-zero, unsignalled
+  kEvicted,     // TERM that tpd did not send
+  kRankLost,    // a tree is gone and left no end record
+  kEngine,      // the engine explains the end (node lost, preempted, ...)
   kStop,
   kPause,
-  kWindow,          // a window closed before any rank owned it: back to QUEUED
+  kWindow,  // a window closed before any rank owned it: back to QUEUED
   kTimeLimit,
   kStartTimeout,
   kPendingTimeout,
-  kRejected,        // the engine refused for good
-  kRefused,         // the engine refused for now
-  kAbsent,          // verified absent before it ran
+  kRejected,  // the engine refused for good
+  kRefused,   // the engine refused for now
+  kAbsent,    // verified absent before it ran
 };
 inline constexpr int kEndCauseCount = 14;
 std::string_view Name(EndCause cause);
@@ -114,7 +114,7 @@ struct Ending {
 struct Meter {
   HostStamp opened;
   std::optional<int64_t> closed_unix_us;  // on the same clock as opened.unix_us
-  bool flagged = false;  // closed without an end record of every rank
+  bool flagged = false;                   // closed without an end record of every rank
   std::string evidence;
   bool operator==(const Meter&) const = default;
 };
@@ -138,11 +138,11 @@ struct Attempt {
   std::string key;
   std::string nonce;
   absl::Time created_at;
-  ResolvedShape shape;                 // frozen
+  ResolvedShape shape;                   // frozen
   std::vector<PoolPlacement> placement;  // frozen
   Handover handover = Handover::kSending;
   Claim claim = Claim::kNone;
-  std::vector<RankObservation> ranks;  // merged; records never disappear once read
+  std::vector<RankObservation> ranks;    // merged; records never disappear once read
   std::optional<absl::Time> granted_at;  // cards given; start_timeout counts from here
   std::optional<Meter> meter;            // set once RUNNING was reached
   std::optional<Ending> ending;
@@ -196,7 +196,7 @@ struct Step {
   int32_t retry_count = 0;
   int32_t user_retries_used = 0;
   int32_t infrastructure_retries_used = 0;
-  int32_t relaunches = 0;  // in a row, for the backoff
+  int32_t relaunches = 0;                    // in a row, for the backoff
   std::optional<absl::Time> cooldown_until;  // COOLDOWN gate
   std::optional<absl::Time> backoff_until;   // BACKEND gate
   std::string backoff_reason;

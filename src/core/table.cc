@@ -149,9 +149,7 @@ bool OverPendingTimeout(const Change& c) {
 }
 // Nothing is left of it (FoldObservation counts absences) and no rank ever claimed it.
 bool NeverCame(const Change& c) { return NotOwnedNotEnding(c) && c.step.attempt->freed; }
-bool NeverCameForItsImage(const Change& c) {
-  return NeverCame(c) && c.step.attempt->engine_end == EngineEnd::kImage;
-}
+bool NeverCameForItsImage(const Change& c) { return NeverCame(c) && c.step.attempt->engine_end == EngineEnd::kImage; }
 
 bool Due(const Change& c) {
   const auto& ending = c.step.attempt->ending;
@@ -168,6 +166,9 @@ bool GraceOver(const Change& c) {
 }
 bool FenceDue(const Change& c) {
   return DueAfter<SignalSent::kNone>(c) && c.step.attempt->ending->fence == FenceState::kAsked;
+}
+bool FencedDue(const Change& c) {
+  return DueAfter<SignalSent::kNone>(c) && c.step.attempt->ending->fence == FenceState::kWon;
 }
 bool LeftoverDue(const Change& c) {
   return DueAfter<SignalSent::kNone>(c) && c.step.attempt->ending->fence == FenceState::kNotAsked;
@@ -360,7 +361,7 @@ void PauseOwned(Change& c) {
 void FenceIsWon(Change& c) {
   auto& ending = *c.step.attempt->ending;
   ending.fence = FenceState::kWon;
-  ending.escalate_at.reset();
+  ending.escalate_at = c.now + c.policy.kill_repeat;
   c.step.attempt->claim = Claim::kFenced;
   c.effects.emplace_back(RemoveAttempt{});
 }
@@ -398,6 +399,12 @@ void FenceLater(Change& c) {
   c.step.attempt->ending->escalate_at = c.now + c.policy.fence_repeat;
 }
 
+// An object that a late create brings up after the first removal holds cards for nothing.
+void RemoveAgain(Change& c) {
+  c.step.attempt->ending->escalate_at = c.now + c.policy.kill_repeat;
+  c.effects.push_back(RemoveAttempt{});
+}
+
 void FenceAgain(Change& c) {
   c.step.attempt->ending->escalate_at.reset();
   c.effects.emplace_back(FenceAttempt{});
@@ -423,8 +430,9 @@ void EndForTimeLimit(Change& c) {
 }
 
 void EndForStartTimeout(Change& c) {
-  Failure failure{FailureKind::kStartTimeout,
-                  "not every rank came up in time after the cards were given: `tp logs --system` says how far each came"};
+  Failure failure{
+      FailureKind::kStartTimeout,
+      "not every rank came up in time after the cards were given: `tp logs --system` says how far each came"};
   c.note = failure.sentence;
   if (!Owned(c)) {
     AskFence(c, EndCause::kStartTimeout, std::move(failure));
@@ -565,14 +573,27 @@ Table MakeTable() {
       {{kQ}, kPause, "by a window", ByWindow, kStay, "the WINDOW gate holds it", Nothing},
       {{kQ}, kPause, "by owner or admin", Always, kZ, "holder noted; a cooldown applies after resume", HoldPause},
       {{kQ}, kResume, "", Always, kStay, "it wants to run already", Say<"it is not paused">},
-      {{kQ}, kRetry, "", Always, kStay, "refused", Say<"it is waiting to run: there is nothing to retry">, Then::kRefuse},
+      {{kQ},
+       kRetry,
+       "",
+       Always,
+       kStay,
+       "refused",
+       Say<"it is waiting to run: there is nothing to retry">,
+       Then::kRefuse},
       {{kQ}, kDependencyFailed, "", Always, kX, "it can never run", StopForDependency},
 
       // PAUSED: stopped on purpose, nothing held.
       {{kZ}, kStop, "", Always, kX, "nothing exists on an engine", StopAtOnce},
       {{kZ}, kPause, "", Always, kStay, "holder noted", HoldPause},
-      {{kZ}, kResume, "the snapshot is gone", SnapshotGoneForResume, kStay, "refused",
-       Say<"its snapshot is gone, so it can't be launched again: submit it anew">, Then::kRefuse},
+      {{kZ},
+       kResume,
+       "the snapshot is gone",
+       SnapshotGoneForResume,
+       kStay,
+       "refused",
+       Say<"its snapshot is gone, so it can't be launched again: submit it anew">,
+       Then::kRefuse},
       {{kZ}, kResume, "another holder remains", HolderRemains, kStay, "own hold lifted", LiftPartly},
       {{kZ}, kResume, "no holder remains", Always, kQ, "all gates again", LiftPause},
       {{kZ}, kRetry, "", Always, kStay, "refused", Say<"it is paused: resume it">, Then::kRefuse},
@@ -584,8 +605,14 @@ Table MakeTable() {
       {{kOk, kF, kX}, kPause, "", Always, kStay, "refused", Say<"it is already over">, Then::kRefuse},
       {{kOk, kF, kX}, kResume, "", Always, kStay, "refused", Say<"it is over, not paused: use retry">, Then::kRefuse},
       {{kOk}, kRetry, "", Always, kStay, "refused", Say<"it succeeded: use clone to run it anew">, Then::kRefuse},
-      {{kF, kX}, kRetry, "the snapshot is gone", SnapshotGoneForRetry, kStay, "refused",
-       Say<"its snapshot is gone, so it can't be launched again: submit it anew">, Then::kRefuse},
+      {{kF, kX},
+       kRetry,
+       "the snapshot is gone",
+       SnapshotGoneForRetry,
+       kStay,
+       "refused",
+       Say<"its snapshot is gone, so it can't be launched again: submit it anew">,
+       Then::kRefuse},
       {{kF, kX}, kRetry, "", Always, kQ, "retry_count + 1, budgets and time limit renewed", RetryByHand},
 
       // What the launch call came to. In any other state the answer is late.
@@ -597,8 +624,13 @@ Table MakeTable() {
 
       // What the fence came to.
       {{kS, kP}, kFenceAnswered, "won", FenceWas<FenceWon>, kStay, "nothing of it can start; Remove", FenceIsWon},
-      {{kS, kP}, kFenceAnswered, "lost, its end is still wanted", FenceLostWanted, kP,
-       "it is treated as RUNNING: signal it", FenceLostGoOn},
+      {{kS, kP},
+       kFenceAnswered,
+       "lost, its end is still wanted",
+       FenceLostWanted,
+       kP,
+       "it is treated as RUNNING: signal it",
+       FenceLostGoOn},
       {{kR}, kFenceAnswered, "lost, its end is still wanted", FenceLostWanted, kStay, "signal it", FenceLostGoOn},
       {{kS, kP}, kFenceAnswered, "lost, otherwise", FenceWas<FenceLost>, kP, "the withdrawal lapses", FenceLostLapse},
       {{kR}, kFenceAnswered, "lost, otherwise", FenceWas<FenceLost>, kStay, "the withdrawal lapses", FenceLostLapse},
@@ -610,16 +642,47 @@ Table MakeTable() {
       {{kP, kR}, kStop, "a rank owns it", Owned, kStay, "TERM, stop_grace, KILL", StopOwned},
       {{kS, kP, kR}, kStop, "no rank is known to own it", Always, kStay, "Fence", StopUnowned},
 
-      {{kS, kP, kR}, kPause, "being stopped", BeingStopped, kStay, "refused", Say<"it is being stopped">, Then::kRefuse},
-      {{kS, kP}, kPause, "by a window, no rank owns it", WindowOverUnowned, kStay, "Fence; then QUEUED", WindowWithdraws},
+      {{kS, kP, kR},
+       kPause,
+       "being stopped",
+       BeingStopped,
+       kStay,
+       "refused",
+       Say<"it is being stopped">,
+       Then::kRefuse},
+      {{kS, kP},
+       kPause,
+       "by a window, no rank owns it",
+       WindowOverUnowned,
+       kStay,
+       "Fence; then QUEUED",
+       WindowWithdraws},
       {{kS, kP}, kPause, "no rank owns it", NotOwnedNotEnding, kStay, "Fence; then PAUSED", PauseUnowned},
-      {{kP, kR}, kPause, "a rank owns it", OwnedNotEnding, kStay, "warning, pause_grace, TERM, stop_grace, KILL",
+      {{kP, kR},
+       kPause,
+       "a rank owns it",
+       OwnedNotEnding,
+       kStay,
+       "warning, pause_grace, TERM, stop_grace, KILL",
        PauseOwned},
       {{kS, kP, kR}, kPause, "it is ending", Always, kStay, "holder noted", HoldPause},
 
-      {{kS, kP, kR}, kResume, "being stopped", BeingStopped, kStay, "refused", Say<"it is being stopped">, Then::kRefuse},
-      {{kS, kP, kR}, kResume, "being paused, the snapshot is gone", SnapshotGoneForResume, kStay, "refused",
-       Say<"its snapshot is gone, so it can't be launched again: it stays paused">, Then::kRefuse},
+      {{kS, kP, kR},
+       kResume,
+       "being stopped",
+       BeingStopped,
+       kStay,
+       "refused",
+       Say<"it is being stopped">,
+       Then::kRefuse},
+      {{kS, kP, kR},
+       kResume,
+       "being paused, the snapshot is gone",
+       SnapshotGoneForResume,
+       kStay,
+       "refused",
+       Say<"its snapshot is gone, so it can't be launched again: it stays paused">,
+       Then::kRefuse},
       {{kS, kP, kR}, kResume, "", Always, kStay, "own hold lifted; a pause under way ends in QUEUED", LiftPause},
       {{kS, kP, kR}, kRetry, "", Always, kStay, "refused", Say<"it is not over yet">, Then::kRefuse},
 
@@ -627,35 +690,89 @@ Table MakeTable() {
       {{kS, kP, kR}, kObserved, "unknown", SawNothing, kStay, "shown, nothing else", Nothing},
       {{kS}, kObserved, "a rank owns the claim", Owned, kP, "adopted", Accept, Then::kAgain},
       {{kP}, kObserved, "every rank has a start record", Started, kR, "the meter opens", Run, Then::kAgain},
-      {{kP, kR}, kObserved, "the evidence names an end", NewCause, kStay, "TERM to what is left", BeginEnd, Then::kAgain},
+      {{kP, kR},
+       kObserved,
+       "the evidence names an end",
+       NewCause,
+       kStay,
+       "TERM to what is left",
+       BeginEnd,
+       Then::kAgain},
 
-      {{kP, kR}, kObserved, "gone; every rank 0, unsignalled", Leaves<Outcome::kSucceeded>, kOk, "cards released",
+      {{kP, kR},
+       kObserved,
+       "gone; every rank 0, unsignalled",
+       Leaves<Outcome::kSucceeded>,
+       kOk,
+       "cards released",
        LeaveSucceeded},
       {{kS, kP, kR}, kObserved, "gone; stop was asked", Leaves<Outcome::kStopped>, kX, "cards released", LeaveStopped},
       {{kS, kP, kR}, kObserved, "gone; paused", Leaves<Outcome::kPaused>, kZ, "cards released", LeavePaused},
-      {{kS, kP, kR}, kObserved, "gone; paused, resumed since", Leaves<Outcome::kResumed>, kQ, "cards released",
+      {{kS, kP, kR},
+       kObserved,
+       "gone; paused, resumed since",
+       Leaves<Outcome::kResumed>,
+       kQ,
+       "cards released",
        LeaveResumed},
-      {{kS, kP}, kObserved, "gone; never ran", Leaves<Outcome::kRelaunched>, kQ, "BACKEND, the delay grows",
+      {{kS, kP},
+       kObserved,
+       "gone; never ran",
+       Leaves<Outcome::kRelaunched>,
+       kQ,
+       "BACKEND, the delay grows",
        LeaveRelaunched},
-      {{kR}, kObserved, "gone; failed, budget left", Leaves<Outcome::kRetried>, kQ, "COOLDOWN, retry_count + 1",
+      {{kR},
+       kObserved,
+       "gone; failed, budget left",
+       Leaves<Outcome::kRetried>,
+       kQ,
+       "COOLDOWN, retry_count + 1",
        LeaveRetried},
-      {{kR}, kObserved, "gone; failed, budget left, under a pause", Leaves<Outcome::kPausedAfterFailure>, kZ,
-       "retry_count + 1, the cooldown is kept", LeavePausedAfterFailure},
+      {{kR},
+       kObserved,
+       "gone; failed, budget left, under a pause",
+       Leaves<Outcome::kPausedAfterFailure>,
+       kZ,
+       "retry_count + 1, the cooldown is kept",
+       LeavePausedAfterFailure},
       {{kS, kP, kR}, kObserved, "gone; failed", Leaves<Outcome::kFailed>, kF, "cards released", LeaveFailed},
 
       {{kR}, kObserved, "its time limit is over", OverTimeLimit, kStay, "TERM, stop_grace, KILL", EndForTimeLimit},
-      {{kS, kP}, kObserved, "its start timeout is over", OverStartTimeout, kStay, "Fence, or TERM where owned",
+      {{kS, kP},
+       kObserved,
+       "its start timeout is over",
+       OverStartTimeout,
+       kStay,
+       "Fence, or TERM where owned",
        EndForStartTimeout},
-      {{kS, kP}, kObserved, "its pending timeout is over", OverPendingTimeout, kStay, "Fence; then QUEUED",
+      {{kS, kP},
+       kObserved,
+       "its pending timeout is over",
+       OverPendingTimeout,
+       kStay,
+       "Fence; then QUEUED",
        WithdrawPending},
-      {{kS, kP}, kObserved, "gone, never owned; its image can't be used", NeverCameForItsImage, kStay,
-       "Fence; then FAILED", RejectedForItsImage},
+      {{kS, kP},
+       kObserved,
+       "gone, never owned; its image can't be used",
+       NeverCameForItsImage,
+       kStay,
+       "Fence; then FAILED",
+       RejectedForItsImage},
       {{kS, kP}, kObserved, "gone, never owned", NeverCame, kStay, "Fence; then QUEUED", LostBeforeItCame},
       {{kS, kP, kR}, kObserved, "nothing new", Always, kStay, "seen", Nothing},
 
       // Deadlines of the step's own.
+      {{kS, kP}, kTimer, "fenced, and still not gone", FencedDue, kStay, "Remove again", RemoveAgain},
       {{kS, kP, kR}, kTimer, "the fence is to be tried again", FenceDue, kStay, "Fence", FenceAgain},
-      {{kP, kR}, kTimer, "its records say it is over, yet something of it is left", LeftoverDue, kStay, "KILL", SendKill},
+      {{kP, kR},
+       kTimer,
+       "its records say it is over, yet something of it is left",
+       LeftoverDue,
+       kStay,
+       "KILL",
+       SendKill},
       {{kP, kR}, kTimer, "the warning's grace is over", GraceOver<SignalSent::kWarn>, kStay, "TERM", SendTerm},
       {{kP, kR}, kTimer, "stop_grace is over", GraceOver<SignalSent::kTerm>, kStay, "KILL", SendKill},
       {{kP, kR}, kTimer, "still not gone after KILL", DueAfter<SignalSent::kKill>, kStay, "KILL again", SendKill},

@@ -51,7 +51,9 @@ void Loop::Recover() {
 void Loop::Post(Command command, Reply reply) {
   messages_.push_back(CommandMessage{std::move(command), std::move(reply)});
 }
-void Loop::Post(Query query, QueryReply reply) { messages_.push_back(QueryMessage{std::move(query), std::move(reply)}); }
+void Loop::Post(Query query, QueryReply reply) {
+  messages_.push_back(QueryMessage{std::move(query), std::move(reply)});
+}
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
 void Loop::Post(AttemptObserved observed) { messages_.push_back(std::move(observed)); }
 void Loop::Post(std::shared_ptr<const core::Registry> registry) { messages_.push_back(std::move(registry)); }
@@ -78,8 +80,9 @@ void Loop::Take(Input& input) {
                    for (int64_t n : query.query.runs) {
                      if (auto run = runs_.find(n); run != runs_.end()) found.push_back(Describe(run->second));
                    }
-                   batch_.leaving.push_back(
-                       [reply = std::move(query.reply), found = std::move(found)]() mutable { reply(std::move(found)); });
+                   batch_.leaving.push_back([reply = std::move(query.reply), found = std::move(found)]() mutable {
+                     reply(std::move(found));
+                   });
                  },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
                  [&](const AttemptObserved& observed) { TakeObserved(observed); },

@@ -111,8 +111,8 @@ class Loop {
   // What one turn changed and what leaves once that is durable.
   struct Batch {
     store::Txn txn;
-    std::set<int64_t> runs;          // whose Run row changed
-    std::set<core::StepRef> steps;   // whose Step row changed
+    std::set<int64_t> runs;         // whose Run row changed
+    std::set<core::StepRef> steps;  // whose Step row changed
     std::vector<std::function<void()>> leaving;
     bool changed = false;
   };

@@ -21,8 +21,8 @@ bool MayChange(const Principal& who, const core::Run& run) {
 }
 
 absl::Status Denied(const Principal& who, const core::Run& run) {
-  return Error(absl::StatusCode::kPermissionDenied,
-               "{} may not change run {} of {}: ask its owner, or an operator", who.user, run.id(), run.owner);
+  return Error(absl::StatusCode::kPermissionDenied, "{} may not change run {} of {}: ask its owner, or an operator",
+               who.user, run.id(), run.owner);
 }
 
 // An admin pauses a run of their own as its owner, yet lifts whatever holds it.
@@ -35,7 +35,8 @@ core::Holder LifterOf(const Principal& who) {
 
 absl::Status CheckSteps(const std::vector<core::StepSpec>& steps) {
   if (steps.empty()) return InvalidArgument("a run needs a command: write it behind --");
-  if (steps.size() > 1) return InvalidArgument("a run of several steps is not supported by this server yet: submit one");
+  if (steps.size() > 1)
+    return InvalidArgument("a run of several steps is not supported by this server yet: submit one");
   for (const core::StepSpec& step : steps) {
     if (step.argv.empty() || step.argv[0].empty()) return InvalidArgument("a run needs a command: write it behind --");
   }
@@ -105,41 +106,41 @@ void Loop::Audit(const Command& command, int64_t run, std::string detail) {
 }
 
 absl::StatusOr<Answer> Loop::Carry(const Command& command) {
-  return std::visit(
-      Overloaded{
-          [&](const SubmitRun& submit) { return Submit(command, submit); },
-          [&](const StopRun& stop) {
-            return Steer(command, stop.stored, [](const core::RunWithSteps&) { return core::StopRequested{}; });
-          },
-          [&](const PauseRun& pause) {
-            return Steer(command, pause.stored, [&](const core::RunWithSteps& run) {
-              return core::PauseRequested{PauserOf(command.who, run.run), settings_.policy.pause_grace};
-            });
-          },
-          [&](const ResumeRun& resume) {
-            return Steer(command, resume.stored, [&](const core::RunWithSteps& run) {
-              return core::ResumeRequested{LifterOf(command.who), run.run.snapshot_available};
-            });
-          },
-          [&](const RetryRun& retry) { return Retry(command, retry.stored); },
-          [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
-            batch_.txn.snapshots.push_back(add.snapshot);
-            Answer answer;
-            answer.note = add.snapshot.id;
-            Remember(command, answer);
-            Audit(command, 0, "snapshot " + add.snapshot.id);
-            return answer;
-          },
-          [&](const AddToken& add) -> absl::StatusOr<Answer> {
-            batch_.txn.tokens.push_back(add.token);
-            Answer answer;
-            answer.note = add.token.id;
-            Remember(command, answer);
-            Audit(command, 0, fmt::format("token {} for {}", add.token.id, add.token.user));
-            return answer;
-          },
-      },
-      command.action);
+  return std::visit(Overloaded{
+                        [&](const SubmitRun& submit) { return Submit(command, submit); },
+                        [&](const StopRun& stop) {
+                          return Steer(command, stop.stored,
+                                       [](const core::RunWithSteps&) { return core::StopRequested{}; });
+                        },
+                        [&](const PauseRun& pause) {
+                          return Steer(command, pause.stored, [&](const core::RunWithSteps& run) {
+                            return core::PauseRequested{PauserOf(command.who, run.run), settings_.policy.pause_grace};
+                          });
+                        },
+                        [&](const ResumeRun& resume) {
+                          return Steer(command, resume.stored, [&](const core::RunWithSteps& run) {
+                            return core::ResumeRequested{LifterOf(command.who), run.run.snapshot_available};
+                          });
+                        },
+                        [&](const RetryRun& retry) { return Retry(command, retry.stored); },
+                        [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
+                          batch_.txn.snapshots.push_back(add.snapshot);
+                          Answer answer;
+                          answer.note = add.snapshot.id;
+                          Remember(command, answer);
+                          Audit(command, 0, "snapshot " + add.snapshot.id);
+                          return answer;
+                        },
+                        [&](const AddToken& add) -> absl::StatusOr<Answer> {
+                          batch_.txn.tokens.push_back(add.token);
+                          Answer answer;
+                          answer.note = add.token.id;
+                          Remember(command, answer);
+                          Audit(command, 0, fmt::format("token {} for {}", add.token.id, add.token.user));
+                          return answer;
+                        },
+                    },
+                    command.action);
 }
 
 absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const SubmitRun& submit,

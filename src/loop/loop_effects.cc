@@ -85,8 +85,8 @@ void Loop::SendLater(const store::OutboxRow& row, const core::RunWithSteps* run)
   ++counters_.launches;
   if (!spec.ok()) {
     batch_.leaving.push_back([this, row] { sink_.Track(row.backend, row.target); });
-    Post(EffectAnswered{row.id, LaunchResult{LaunchRejected{LaunchRejected::Kind::kEngine,
-                                                            std::string(Message(spec.status()))}}});
+    Post(EffectAnswered{
+        row.id, LaunchResult{LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(spec.status()))}}});
     return;
   }
   batch_.leaving.push_back([this, row, spec = *std::move(spec)] {

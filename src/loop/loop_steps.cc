@@ -28,9 +28,8 @@ core::Step* Loop::FindStep(core::StepRef ref) {
 absl::Status Loop::ApplyTo(core::StepRef ref, const core::Event& event, std::string* note) {
   core::Step* step = FindStep(ref);
   if (!step) return absl::OkStatus();  // late
-  TP_ASSIGN_OR_RETURN(core::Transition transition, Guarded([&] {
-                        return core::Apply(*settings_.table, *step, event, now_, settings_.policy);
-                      }));
+  TP_ASSIGN_OR_RETURN(core::Transition transition,
+                      Guarded([&] { return core::Apply(*settings_.table, *step, event, now_, settings_.policy); }));
   CopyNote(transition.taken, note);
   if (std::string broken = core::BrokenInvariant(transition.next); !broken.empty()) {
     return Internal("step {} of run {} would break a rule of its state ({})", ref.step, ref.run, broken);

@@ -76,14 +76,14 @@ class LoopThread {
   mutable std::mutex mutex_;
   std::condition_variable wake_loop_;
   std::condition_variable wake_writer_;
-  std::vector<std::function<void()>> inbox_;      // guarded by mutex_
+  std::vector<std::function<void()>> inbox_;                        // guarded by mutex_
   std::map<std::string, std::shared_ptr<AttemptObserved>> unread_;  // guarded by mutex_: the newest in inbox_, by key
-  std::optional<store::Txn> next_;                // guarded by mutex_: decided, waits for the writer
-  bool writing_ = false;                          // guarded by mutex_
-  int64_t done_ = 0;                              // guarded by mutex_: commits whose effects have not left yet
-  bool stop_ = false;                             // guarded by mutex_
-  bool loop_ended_ = false;                       // guarded by mutex_: no transaction will follow
-  bool ended_ = false;                            // guarded by mutex_: both threads are joined
+  std::optional<store::Txn> next_;                                  // guarded by mutex_: decided, waits for the writer
+  bool writing_ = false;                                            // guarded by mutex_
+  int64_t done_ = 0;                               // guarded by mutex_: commits whose effects have not left yet
+  bool stop_ = false;                              // guarded by mutex_
+  bool loop_ended_ = false;                        // guarded by mutex_: no transaction will follow
+  bool ended_ = false;                             // guarded by mutex_: both threads are joined
   std::optional<Clock::time_point> busy_since_;    // guarded by mutex_: a message waits or a turn is computed
   std::optional<Clock::time_point> commit_since_;  // guarded by mutex_: a transaction waits or is written
   std::atomic<int64_t> longest_turn_us_{0};

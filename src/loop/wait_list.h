@@ -54,7 +54,7 @@ class WaitList {
 
   std::map<Order, Waiting> waiting_;
   std::map<core::StepRef, Order> order_of_;
-  std::set<std::pair<absl::Time, Order>> openings_;       // of waiting_
+  std::set<std::pair<absl::Time, Order>> openings_;      // of waiting_
   std::map<std::string, std::set<Order>> without_room_;  // of waiting_, by size
   std::set<Order> to_look_at_;
 };

@@ -121,6 +121,12 @@ void RowRules::CheckHolders(const TakenRow& row) {
   const core::PauseHolders& before = row.before.pause;
   const core::PauseHolders& after = row.change.step.pause;
   if (core::IsTerminal(row.to) || row.rule.on == core::EventKind::kRetry) return;
+  if (const auto* pause = std::get_if<core::PauseRequested>(&row.change.event)) {
+    if ((!before.owner && after.owner && pause->by != core::Holder::kOwner) ||
+        (!before.admin && after.admin && pause->by != core::Holder::kAdmin)) {
+      journal_.Break("run {} is held by somebody who did not ask for it", row.before.ref.run);
+    }
+  }
   const auto* resume = std::get_if<core::ResumeRequested>(&row.change.event);
   const bool owner_may = resume != nullptr && resume->by != core::Holder::kWindow;
   const bool admin_may = resume != nullptr && resume->by == core::Holder::kAdmin;
@@ -138,6 +144,11 @@ void RowRules::Read(const TakenRow& row) {
     const bool seen = !std::holds_alternative<Unknown>(observed->observation);
     const bool granted = attempt.granted_at && *attempt.granted_at < row.change.now;
     if (seen && reading.seen_at && granted) reading.watched += row.change.now - *reading.seen_at;
+    if (seen && reading.seen_at && SentTo(row.before) == core::SignalSent::kTerm) {
+      reading.watched_term += row.change.now - *reading.seen_at;
+      const bool patient = reading.watched_term <= policy_.stop_grace + absl::Minutes(1);
+      if (!patient && SomeLeft(attempt)) journal_.Break("{}: no KILL follows TERM", attempt.key);
+    }
     reading.seen_at = seen ? std::optional(row.change.now) : std::nullopt;
     if (SentTo(row.before) == core::SignalSent::kNone && NamesAnEnd(row.before)) reading.evidence = true;
   }

@@ -33,8 +33,9 @@ class RowRules : public WatchedTable::Watcher {
     std::optional<core::EndCause> signalled_for;
     std::optional<absl::Time> warned_at;
     std::optional<absl::Time> termed_at;
-    absl::Duration grace;    // of the warning
-    absl::Duration watched;  // since the cards were granted, without gaps
+    absl::Duration grace;         // of the warning
+    absl::Duration watched;       // since the cards were granted, without gaps
+    absl::Duration watched_term;  // since TERM, without gaps
     std::optional<absl::Time> seen_at;
   };
 

@@ -46,8 +46,7 @@ class Walk {
     for (const UsageRow& row : usage) reported[row.key] = row.gpu_ms;
     for (const auto& [owner, gpu_ms] : gpu_ms_) {
       if (reported[owner] != gpu_ms) {
-        return Fault("usage of {} is reported as {} gpu_ms, its ledger rows sum to {}", owner, reported[owner],
-                     gpu_ms);
+        return Fault("usage of {} is reported as {} gpu_ms, its ledger rows sum to {}", owner, reported[owner], gpu_ms);
       }
     }
     if (reported.size() == gpu_ms_.size()) return absl::OkStatus();

@@ -88,8 +88,7 @@ struct Place {
 // Reads one object's members; the first fault ends it.
 class Decoder {
  public:
-  Decoder(const Json& object, const Place& place, std::string& fault)
-      : object_(object), place_(place), fault_(fault) {}
+  Decoder(const Json& object, const Place& place, std::string& fault) : object_(object), place_(place), fault_(fault) {}
 
   template <typename T>
   void operator()(const char* name, T& value) {
@@ -170,8 +169,8 @@ class Decoder {
   void ReadInteger(const Json& json, const Place& place, T& value) {
     if (!Require(json.is_number_integer(), place, "is not a whole number")) return;
     // Above the range of int64 the library keeps an unsigned one.
-    const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<uint64_t>())
-                                                : std::in_range<T>(json.get<int64_t>());
+    const bool fits =
+        json.is_number_unsigned() ? std::in_range<T>(json.get<uint64_t>()) : std::in_range<T>(json.get<int64_t>());
     if (Require(fits, place, "is out of range")) value = json.get<T>();
   }
 

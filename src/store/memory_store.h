@@ -40,8 +40,7 @@ class MemoryStore : public Store, public Reader {
   absl::StatusOr<std::optional<SnapshotRow>> FindSnapshot(const std::string& id) override;
   absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) override;
   absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) override;
-  absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq,
-                                                      int limit) override;
+  absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq, int limit) override;
 
  private:
   struct StoredRun {

@@ -23,7 +23,7 @@ class Rounder {
   void Visit(T& value) {
     if constexpr (std::is_same_v<T, absl::Time> || std::is_same_v<T, absl::Duration>) {
       RoundToMicros(value);
-    } else if constexpr (requires(Rounder& rounder) { Fields(rounder, value); }) {
+    } else if constexpr (requires(Rounder & rounder) { Fields(rounder, value); }) {
       Fields(*this, value);
     }
   }

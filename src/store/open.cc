@@ -47,6 +47,8 @@ absl::StatusOr<OpenedStore> OpenStore(const StorePaths& paths) {
   return opened;
 }
 
-absl::StatusOr<OpenedStore> OpenStore(const std::string& directory) { return OpenStore(StorePaths{directory, directory}); }
+absl::StatusOr<OpenedStore> OpenStore(const std::string& directory) {
+  return OpenStore(StorePaths{directory, directory});
+}
 
 }  // namespace tp::store

@@ -13,8 +13,7 @@ absl::StatusOr<int64_t> CheckedVersion(Database& database) {
   TP_ASSIGN_OR_RETURN(const int64_t application, database.Number("PRAGMA application_id"));
   TP_ASSIGN_OR_RETURN(const int64_t objects, database.Number("SELECT count(*) FROM sqlite_schema"));
   if (application != kApplicationId && (application != 0 || objects > 0)) {
-    return FailedPrecondition("{} is an SQLite file of another program: name another data directory",
-                              database.path());
+    return FailedPrecondition("{} is an SQLite file of another program: name another data directory", database.path());
   }
   return database.Number("PRAGMA user_version");
 }
@@ -30,8 +29,8 @@ absl::Status CheckForeignKeys(Database& database) {
 absl::Status Apply(Database& database, const Migration& migration) {
   TP_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database, Transaction::Kind::kWrite));
   TP_RETURN_IF_ERROR(database.Execute(std::string(migration.sql)));
-  TP_RETURN_IF_ERROR(database.Execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
-                                                  kApplicationId, migration.version)));
+  TP_RETURN_IF_ERROR(database.Execute(
+      fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", kApplicationId, migration.version)));
   TP_RETURN_IF_ERROR(CheckForeignKeys(database));
   return transaction.Commit();
 }
@@ -50,9 +49,10 @@ absl::Status Migrate(Database& database, const std::vector<Migration>& migration
   const int64_t newest = migrations.back().version;
   if (version == newest) return absl::OkStatus();
   if (version > newest) {
-    return FailedPrecondition("{} was written by a newer tpd (format {}, this one knows up to {}): upgrade tpd, or "
-                              "restore the backup that the newer one made beside it",
-                              database.path(), version, newest);
+    return FailedPrecondition(
+        "{} was written by a newer tpd (format {}, this one knows up to {}): upgrade tpd, or "
+        "restore the backup that the newer one made beside it",
+        database.path(), version, newest);
   }
   if (version > 0) {
     TP_RETURN_IF_ERROR(BackUp(database.path(), fmt::format("{}.v{}.backup", database.path(), version)));

@@ -82,8 +82,9 @@ absl::StatusOr<Database> Database::Open(const std::string& path, Access access) 
 
 absl::Status Database::Configure(Access access) {
   sqlite3_busy_timeout(handle_.get(), kBusyTimeoutMs);
-  TP_RETURN_IF_ERROR(Execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
-                             "PRAGMA temp_store = MEMORY"));
+  TP_RETURN_IF_ERROR(
+      Execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+              "PRAGMA temp_store = MEMORY"));
   if (access == Access::kReadOnly) return Execute("PRAGMA query_only = ON");
   return Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
 }
@@ -194,8 +195,8 @@ bool Columns::IsNull() const { return sqlite3_column_type(query_.statement_, col
 
 void Columns::Damaged(std::string_view why) {
   if (!status_.ok()) return;
-  status_ = Error(absl::StatusCode::kDataLoss, "{}: column {} of '{}' is damaged: {}", query_.database_.path(),
-                  column_, sqlite3_sql(query_.statement_), why);
+  status_ = Error(absl::StatusCode::kDataLoss, "{}: column {} of '{}' is damaged: {}", query_.database_.path(), column_,
+                  sqlite3_sql(query_.statement_), why);
 }
 
 int64_t Columns::Int64() { return sqlite3_column_int64(query_.statement_, column_++); }

@@ -112,10 +112,8 @@ class Query {
   void BindNext(absl::Time value);
   void BindNext(absl::Duration value);
   template <typename E>
-    requires std::is_enum_v<E>
-  void BindNext(E value) {
-    BindNext(Word(value));
-  }
+  requires std::is_enum_v<E>
+  void BindNext(E value) { BindNext(Word(value)); }
   template <typename T>
   void BindNext(const std::optional<T>& value) {
     if (value) {

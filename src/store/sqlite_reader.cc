@@ -46,9 +46,10 @@ void AddChangedAfter(Where& where, const RunFilter& filter) {
   if (filter.owner) values.emplace_back(*filter.owner);
   values.emplace_back(ToMicros(*filter.changed_after));
   if (filter.owner) values.emplace_back(*filter.owner);
-  where.Add(fmt::format("n IN (SELECT n FROM run WHERE {}{} UNION ALL SELECT n FROM run WHERE word_changed_at_us > ?{})",
-                        kUnfinished, owner, owner),
-            std::move(values));
+  where.Add(
+      fmt::format("n IN (SELECT n FROM run WHERE {}{} UNION ALL SELECT n FROM run WHERE word_changed_at_us > ?{})",
+                  kUnfinished, owner, owner),
+      std::move(values));
 }
 
 // The unfinished are few, whatever there is besides: they are looked up first. For the others a page is
@@ -196,9 +197,8 @@ absl::StatusOr<RunPage> SqliteReader::ListRuns(const RunFilter& filter, std::opt
   TP_RETURN_IF_ERROR(CheckLimit(limit));
   return Read<RunPage>([&](Database& database) -> absl::StatusOr<RunPage> {
     // One more than asked for, to know whether there is a next page.
-    TP_ASSIGN_OR_RETURN(std::vector<core::Run> runs,
-                        SelectAll(database, kRunColumns, "run", WhereOf(filter, before), "n DESC",
-                                  int64_t{limit} + 1, ReadRun));
+    TP_ASSIGN_OR_RETURN(std::vector<core::Run> runs, SelectAll(database, kRunColumns, "run", WhereOf(filter, before),
+                                                               "n DESC", int64_t{limit} + 1, ReadRun));
     RunPage page;
     if (runs.size() > static_cast<size_t>(limit)) {
       runs.pop_back();

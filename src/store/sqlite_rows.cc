@@ -161,8 +161,8 @@ absl::Status Incomplete(const Database& database, core::StepRef step) {
 }
 
 absl::Status AddSteps(Database& database, const RunsByNumber& runs, const std::string& numbers) {
-  static const std::string sql = fmt::format(
-      "SELECT {} FROM step WHERE run IN (SELECT value FROM json_each(?)) ORDER BY run, step", kStepColumns);
+  static const std::string sql =
+      fmt::format("SELECT {} FROM step WHERE run IN (SELECT value FROM json_each(?)) ORDER BY run, step", kStepColumns);
   TP_ASSIGN_OR_RETURN(std::vector<core::Step> rows, PartsOf(database, sql, numbers, ReadStep));
   for (core::Step& step : rows) {
     std::vector<core::Step>& steps = runs.at(step.ref.run)->steps;
@@ -297,15 +297,15 @@ absl::Status WriteStep(Database& database, const core::Step& step) {
   std::optional<core::FailureKind> failure_kind;
   if (step.failure) failure_kind = step.failure->kind;
   const std::string failure_sentence = step.failure ? step.failure->sentence : std::string();
-  TP_RETURN_IF_ERROR(
-      Query(database, sql)
-          .Bind(step.ref.run, step.ref.step, step.state, step.created_at, step.entered_at, step.stop_requested,
-                step.pause.owner, step.pause.admin, step.pause.window, step.hold.owner, step.hold.admin,
-                step.hold.shape, step.attempts, step.retry_count, step.user_retries_used,
-                step.infrastructure_retries_used, step.relaunches, step.cooldown_until, step.backoff_until,
-                step.backoff_reason, step.avoid_node, step.ran, step.ever_ran, failure_kind, failure_sentence,
-                step.exit, Encode(step.spec), Encode(step.past))
-          .Run());
+  TP_RETURN_IF_ERROR(Query(database, sql)
+                         .Bind(step.ref.run, step.ref.step, step.state, step.created_at, step.entered_at,
+                               step.stop_requested, step.pause.owner, step.pause.admin, step.pause.window,
+                               step.hold.owner, step.hold.admin, step.hold.shape, step.attempts, step.retry_count,
+                               step.user_retries_used, step.infrastructure_retries_used, step.relaunches,
+                               step.cooldown_until, step.backoff_until, step.backoff_reason, step.avoid_node, step.ran,
+                               step.ever_ran, failure_kind, failure_sentence, step.exit, Encode(step.spec),
+                               Encode(step.past))
+                         .Run());
   return step.attempt ? WriteAttempt(database, step.ref, *step.attempt) : DeleteAttempt(database, step.ref);
 }
 
@@ -418,9 +418,7 @@ RequestRow ReadRequest(Columns& columns) {
 
 absl::Status WriteRequest(Database& database, const RequestRow& row) {
   static const std::string sql = InsertSql("request", kRequestColumns);
-  return Query(database, sql)
-      .Bind(row.principal, row.request_id, row.method, row.body_sha256, row.run, row.note)
-      .Run();
+  return Query(database, sql).Bind(row.principal, row.request_id, row.method, row.body_sha256, row.run, row.note).Run();
 }
 
 const std::string_view kSnapshotColumns = "id, owner, bytes, files, created_at_us";

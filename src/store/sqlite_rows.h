@@ -18,8 +18,7 @@
 namespace tp::store {
 
 // The condition of the index run_unfinished, which serves only queries that repeat it literally.
-inline constexpr std::string_view kUnfinished =
-    "word IN ('QUEUED', 'SUBMITTED', 'PENDING', 'RUNNING', 'PAUSED')";
+inline constexpr std::string_view kUnfinished = "word IN ('QUEUED', 'SUBMITTED', 'PENDING', 'RUNNING', 'PAUSED')";
 
 // Column lists for `SELECT`; ReadX takes them from a row in this order.
 extern const std::string_view kRunColumns;

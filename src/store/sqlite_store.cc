@@ -23,16 +23,15 @@ int NoteLogPages(void* pages, sqlite3* /*handle*/, const char* /*schema*/, int c
 }
 
 template <typename Row>
-absl::Status WriteEach(Database& database, const std::vector<Row>& rows,
-                       absl::Status (*write)(Database&, const Row&)) {
+absl::Status WriteEach(Database& database, const std::vector<Row>& rows, absl::Status (*write)(Database&, const Row&)) {
   for (const Row& row : rows) TP_RETURN_IF_ERROR(write(database, row));
   return absl::OkStatus();
 }
 
 // The stored steps of run `n` that the change leaves as they are.
 absl::StatusOr<std::vector<core::Step>> OtherSteps(Database& database, int64_t n, const RunChange& change) {
-  static const std::string sql = fmt::format(
-      "SELECT {} FROM step WHERE run = ? AND step NOT IN (SELECT value FROM json_each(?))", kStepColumns);
+  static const std::string sql =
+      fmt::format("SELECT {} FROM step WHERE run = ? AND step NOT IN (SELECT value FROM json_each(?))", kStepColumns);
   std::string changed;
   for (const auto& [index, step] : change.steps) changed += fmt::format("{}{}", changed.empty() ? "" : ",", index);
   Query query(database, sql);

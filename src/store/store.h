@@ -70,7 +70,7 @@ class Reader {
  public:
   virtual ~Reader() = default;
 
-  virtual absl::StatusOr<core::RunWithSteps> GetRun(int64_t n) = 0;  // NOT_FOUND
+  virtual absl::StatusOr<core::RunWithSteps> GetRun(int64_t n) = 0;       // NOT_FOUND
   virtual absl::StatusOr<int64_t> LastRun(const std::string& owner) = 0;  // NOT_FOUND: none yet
   virtual absl::StatusOr<RunPage> ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) = 0;
   virtual absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) = 0;

@@ -84,8 +84,7 @@ void UsageSum::AddPart(const std::string& key, const core::LedgerRow& row, const
 void UsageSum::AddDays(const core::LedgerRow& row) {
   const int64_t last = std::max(Low(row), High(row) - 1);
   for (int64_t day = FloorDay(Low(row)); day <= FloorDay(last); ++day) {
-    const MsRange part = {std::max(range_.from_unix_ms, day * kDayMs),
-                          std::min(range_.to_unix_ms, (day + 1) * kDayMs)};
+    const MsRange part = {std::max(range_.from_unix_ms, day * kDayMs), std::min(range_.to_unix_ms, (day + 1) * kDayMs)};
     if (Touches(row, part)) AddPart(DayName(day), row, part);
   }
 }

@@ -100,9 +100,10 @@ absl::Status Daemon::OpenStores() {
   TP_ASSIGN_OR_RETURN(store_, store::OpenStore(store::StorePaths{.database_directory = options_.data_directory,
                                                                  .lock_directory = storage_root_}));
   if (const auto& restored = store_.restored) {
-    spdlog::warn("the database is older than {}/tpd.lock remembers: a backup was restored. Epoch {} begins, run numbers "
-                 "go on from {}",
-                 storage_root_, restored->epoch, restored->next_run);
+    spdlog::warn(
+        "the database is older than {}/tpd.lock remembers: a backup was restored. Epoch {} begins, run numbers "
+        "go on from {}",
+        storage_root_, restored->epoch, restored->next_run);
     TP_RETURN_IF_ERROR(store_.store->BeginEpoch(restored->epoch, restored->next_run));
   }
   const absl::Status ballast = store::KeepBallast(options_.data_directory + "/ballast", kBallastBytes);
@@ -121,7 +122,8 @@ absl::Status Daemon::EnterBootstrapToken() {
     store::Txn txn;
     TP_ASSIGN_OR_RETURN(txn.meta, store_.reader->ReadMeta());
     txn.tokens.push_back(row);
-    txn.audit.push_back({.at = absl::Now(), .principal = user, .method = "bootstrap", .run = 0, .detail = "token " + row.id});
+    txn.audit.push_back(
+        {.at = absl::Now(), .principal = user, .method = "bootstrap", .run = 0, .detail = "token " + row.id});
     TP_RETURN_IF_ERROR(store_.store->Commit(txn));
   }
   TP_ASSIGN_OR_RETURN(loaded_, store_.store->Load());
@@ -205,7 +207,8 @@ absl::Status Daemon::StartServer() {
   api::ServerOptions options;
   options.address = config_.listen.host;
   options.port = config_.listen.port;
-  TP_ASSIGN_OR_RETURN(options.page_token_key, auth::LoadOrCreateKey(options_.data_directory + "/page.key", kPageKeyBytes));
+  TP_ASSIGN_OR_RETURN(options.page_token_key,
+                      auth::LoadOrCreateKey(options_.data_directory + "/page.key", kPageKeyBytes));
   TP_ASSIGN_OR_RETURN(const store::Meta meta, store_.reader->ReadMeta());
   options.revision = meta.revision;
   options.facts.version = options_.version;
@@ -220,9 +223,10 @@ absl::Status Daemon::StartServer() {
                          .may_take_work = [this]() -> absl::Status {
                            const auto free = store::FreeBytes(options_.data_directory);
                            if (!free.ok() || *free >= kFreeSpaceMark) return absl::OkStatus();
-                           return Error(absl::StatusCode::kResourceExhausted,
-                                        "the server's disk is almost full ({} MiB free): no new work until an admin makes room",
-                                        *free >> 20);
+                           return Error(
+                               absl::StatusCode::kResourceExhausted,
+                               "the server's disk is almost full ({} MiB free): no new work until an admin makes room",
+                               *free >> 20);
                          }};
   TP_ASSIGN_OR_RETURN(server_, api::Server::Start(std::move(options), std::move(parts)));
   loop_thread_->Start();

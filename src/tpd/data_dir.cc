@@ -31,7 +31,8 @@ absl::Status MakeDirectories(const fs::path& path) {
 absl::StatusOr<std::string> DefaultDataDirectory() {
   if (const char* named = std::getenv("TP_DATA_DIR"); named != nullptr && *named != '\0') return std::string(named);
   if (geteuid() == 0) return std::string("/var/lib/tp");
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.local/share/tp";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.local/share/tp";
   return FailedPrecondition("HOME is not set: name the data directory with --data or TP_DATA_DIR");
 }
 

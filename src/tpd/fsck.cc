@@ -39,8 +39,9 @@ absl::StatusOr<std::string> CheckOnce(store::Reader& reader) {
   TP_RETURN_IF_ERROR(store::CheckLedger(reader));
   TP_ASSIGN_OR_RETURN(const int64_t runs, CheckRuns(reader));
   TP_ASSIGN_OR_RETURN(const store::Meta meta, reader.ReadMeta());
-  return fmt::format("epoch {}, revision {}: {} runs agree with the rules, {} ledger rows form one chain and their sums agree",
-                     meta.epoch, meta.revision, runs, meta.ledger_seq);
+  return fmt::format(
+      "epoch {}, revision {}: {} runs agree with the rules, {} ledger rows form one chain and their sums agree",
+      meta.epoch, meta.revision, runs, meta.ledger_seq);
 }
 
 }  // namespace

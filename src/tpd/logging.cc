@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include <nlohmann/json.hpp>
 #include <spdlog/async.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include "absl/time/time.h"
 #include "base/status.h"
@@ -35,9 +35,9 @@ class JsonFormatter final : public spdlog::formatter {
 
 void StartLogging(LogFormat format, const std::string& level) {
   spdlog::init_thread_pool(kQueuedLines, 1);
-  auto logger = std::make_shared<spdlog::async_logger>("tpd", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
-                                                       spdlog::thread_pool(),
-                                                       spdlog::async_overflow_policy::overrun_oldest);
+  auto logger =
+      std::make_shared<spdlog::async_logger>("tpd", std::make_shared<spdlog::sinks::stderr_sink_mt>(),
+                                             spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
   if (format == LogFormat::kJson) {
     logger->set_formatter(std::make_unique<JsonFormatter>());
   } else {

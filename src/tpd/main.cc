@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include "base/status.h"
 #include "tpd/daemon.h"

@@ -12,7 +12,9 @@ using core::JobState;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'200);
 
-v1::Run Shown(const core::RunWithSteps& run) { return ToProto(loop::LiveRun{.run = run, .gates = {}, .shapes = {}}, Environment::kShown, kNow); }
+v1::Run Shown(const core::RunWithSteps& run) {
+  return ToProto(loop::LiveRun{.run = run, .gates = {}, .shapes = {}}, Environment::kShown, kNow);
+}
 
 TEST(Convert, ARunningRun) {
   const v1::Run run = Shown(RunningRun(42, "ana"));

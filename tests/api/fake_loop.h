@@ -61,10 +61,10 @@ class FakeLoop final : public LoopPort {
 
  private:
   mutable std::mutex mutex_;
-  Handler handler_;                         // guarded by mutex_
-  std::map<int64_t, loop::LiveRun> live_;   // guarded by mutex_
-  std::vector<loop::Command> commands_;     // guarded by mutex_
-  WorkerPool thread_{1};                    // last: its tasks use the above
+  Handler handler_;                        // guarded by mutex_
+  std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
+  std::vector<loop::Command> commands_;    // guarded by mutex_
+  WorkerPool thread_{1};                   // last: its tasks use the above
 };
 
 }  // namespace tp::api

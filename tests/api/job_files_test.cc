@@ -40,10 +40,11 @@ TEST_F(JobFiles, OpensBeneathTheRoot) {
 
 TEST_F(JobFiles, NoPathLeadsOut) {
   dir_.Write("inside/file", "x");
+  dir_.Write("inside/a/b", "x");
   const Directory root = *OpenDirectoryBeneath(dir_.path(), "inside");
-  for (const std::string& path : {std::string(".."), std::string("../inside/file"), std::string("/etc/passwd"),
-                                  std::string("./file"), std::string("a//b"), std::string("file/"), std::string(),
-                                  std::string("file\0x", 6), std::string("/")}) {
+  for (const std::string& path :
+       {std::string(".."), std::string("../inside/file"), std::string("/etc/passwd"), std::string("./file"),
+        std::string("a//b"), std::string("file/"), std::string(), std::string("file\0x", 6), std::string("/")}) {
     const auto file = OpenFileBeneath(root, path);
     EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument) << path << ": " << file.status();
   }

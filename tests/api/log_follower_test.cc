@@ -96,7 +96,8 @@ TEST_F(LogFollowerTest, RanksTakeTurns) {
 }
 
 TEST_F(LogFollowerTest, AllRanksOfAnAttemptThatIsOverComeFromItsFiles) {
-  for (const char* name : {"0-10.log", "0-2.log", "1-0.log", "0-2.system.log", "spec.json"}) dir_.Write(File(1, name), "x");
+  for (const char* name : {"0-10.log", "0-2.log", "1-0.log", "0-2.system.log", "spec.json"})
+    dir_.Write(File(1, name), "x");
   LogFollower follower = Make({.ranks = {"*"}});
   ASSERT_TRUE(follower.Update(EndedRun(running_, core::JobState::kSucceeded)).ok());
   EXPECT_EQ(Drain(follower), "[0-2]x[0-10]x[1-0]x");

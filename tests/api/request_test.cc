@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "api/errors.h"
+#include "api/grpc_status.h"
 #include "tp/v1/error.pb.h"
 
 namespace tp::api {
@@ -82,7 +83,10 @@ TEST(ParseSubmit, NamesTheFieldAtFault) {
       {"snapshot_id", [](auto& r) { r.set_snapshot_id("../../etc/passwd"); }},
       {"snapshot_id", [](auto& r) { r.set_snapshot_id(std::string(64, 'A')); }},
       {"steps", [](auto& r) { r.clear_steps(); }},
-      {"steps", [](auto& r) { for (int i = 0; i < 40; ++i) *r.add_steps() = r.steps(0); }},
+      {"steps",
+       [](auto& r) {
+         for (int i = 0; i < 40; ++i) *r.add_steps() = r.steps(0);
+       }},
       {"steps[0].name", [](auto& r) { r.mutable_steps(0)->set_name("../x"); }},
       {"steps[0].name", [](auto& r) { r.mutable_steps(0)->set_name("Train"); }},
       {"steps[0].name", [](auto& r) { *r.add_steps() = r.steps(0); }},
@@ -95,9 +99,15 @@ TEST(ParseSubmit, NamesTheFieldAtFault) {
       {"steps[0].argv", [](auto& r) { r.mutable_steps(0)->set_argv(0, ""); }},
       {"steps[0].argv", [](auto& r) { r.mutable_steps(0)->add_argv(std::string("a\0b", 3)); }},
       {"steps[0].argv", [](auto& r) { r.mutable_steps(0)->add_argv(std::string(200'000, 'x')); }},
-      {"steps[0].argv", [](auto& r) { for (int i = 0; i < 20; ++i) r.mutable_steps(0)->add_argv(std::string(100'000, 'x')); }},
+      {"steps[0].argv",
+       [](auto& r) {
+         for (int i = 0; i < 20; ++i) r.mutable_steps(0)->add_argv(std::string(100'000, 'x'));
+       }},
       {"steps[0].profiles", [](auto& r) { r.mutable_steps(0)->add_profiles(""); }},
-      {"steps[0].profiles", [](auto& r) { for (int i = 0; i < 20; ++i) r.mutable_steps(0)->add_profiles("h200"); }},
+      {"steps[0].profiles",
+       [](auto& r) {
+         for (int i = 0; i < 20; ++i) r.mutable_steps(0)->add_profiles("h200");
+       }},
       {"steps[0].env", [](auto& r) { (*r.mutable_steps(0)->mutable_env())["TP_RUN_ID"] = "x"; }},
       {"steps[0].explicit_env", [](auto& r) { (*r.mutable_steps(0)->mutable_explicit_env())["A=B"] = "x"; }},
       {"steps[0].explicit_env", [](auto& r) { (*r.mutable_steps(0)->mutable_explicit_env())[""] = "x"; }},

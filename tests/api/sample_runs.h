@@ -48,7 +48,8 @@ inline core::RunWithSteps RunningRun(int64_t n, const std::string& owner) {
   PoolPlacement placement;
   placement.series = placement.profile = "h200";
   placement.gpus_per_node = 8;
-  placement.ranks = {{"node-1", "127.0.0.1", {0, 1, 2, 3, 4, 5, 6, 7}}, {"node-2", "127.0.0.1", {0, 1, 2, 3, 4, 5, 6, 7}}};
+  placement.ranks = {{"node-1", "127.0.0.1", {0, 1, 2, 3, 4, 5, 6, 7}},
+                     {"node-2", "127.0.0.1", {0, 1, 2, 3, 4, 5, 6, 7}}};
   attempt.placement.push_back(placement);
   attempt.handover = core::Handover::kAccepted;
   step.attempt = std::move(attempt);

@@ -41,11 +41,10 @@ void ServerTest::SetUp() {
                    .layout = {.storage_root = storage_.path(), .log_max_bytes = 1 << 20, .heartbeat_ms = 1000},
                    .max_snapshot_bytes = 1000};
   auto registry = [this] { return std::make_shared<const core::Registry>(registry_); };
-  auto server = Server::Start(std::move(options), {.loop = loop_,
-                                                   .reader = store_,
-                                                   .snapshots = snapshots_,
-                                                   .registry = registry,
-                                                   .now = [] { return absl::Now(); }});
+  auto server = Server::Start(
+      std::move(options), {.loop = loop_, .reader = store_, .snapshots = snapshots_, .registry = registry, .now = [] {
+                             return absl::Now();
+                           }});
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());

@@ -24,9 +24,8 @@ TEST(WorkerPool, DelayedTasksWaitAndOthersDoNot) {
   std::promise<absl::Duration> late;
   std::promise<void> now;
   const auto start = std::chrono::steady_clock::now();
-  pool.PostAfter(absl::Milliseconds(50), [&] {
-    late.set_value(absl::FromChrono(std::chrono::steady_clock::now() - start));
-  });
+  pool.PostAfter(absl::Milliseconds(50),
+                 [&] { late.set_value(absl::FromChrono(std::chrono::steady_clock::now() - start)); });
   pool.Post([&] { now.set_value(); });
   now.get_future().wait();
   EXPECT_GE(late.get_future().get(), absl::Milliseconds(50));

@@ -42,8 +42,7 @@ TEST(Roles, HigherRolesMayDoWhatLowerOnesMay) {
 }
 
 TEST(Roles, UnknownMethodIsRefusedEvenToAdmins) {
-  EXPECT_EQ(CheckMayCall({"a", Role::kAdmin}, "/tp.v1.RunService/Nothing").code(),
-            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(CheckMayCall({"a", Role::kAdmin}, "/tp.v1.RunService/Nothing").code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST(Roles, ContentBelongsToTheOwner) {

@@ -73,7 +73,8 @@ double Rate(int clients, double seconds, const std::function<bool(int, int)>& ca
   return static_cast<double>(calls) / std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-tp::v1::SubmitRunRequest Request(const std::string& id, const std::string& profile, const std::vector<std::string>& argv) {
+tp::v1::SubmitRunRequest Request(const std::string& id, const std::string& profile,
+                                 const std::vector<std::string>& argv) {
   tp::v1::SubmitRunRequest request;
   request.set_request_id(id);
   request.set_name("bench");
@@ -112,7 +113,8 @@ int Submit(int clients, double seconds, const std::string& profile) {
     grpc::ClientContext context;
     Authorize(context, token);
     tp::v1::SubmitRunResponse response;
-    Check(stubs[static_cast<size_t>(client)]->SubmitRun(&context, Request(RequestId(client, i), profile, {"true"}), &response));
+    Check(stubs[static_cast<size_t>(client)]->SubmitRun(&context, Request(RequestId(client, i), profile, {"true"}),
+                                                        &response));
     return true;
   });
   std::cout << "{\"rate\": " << rate << "}\n";
@@ -120,7 +122,8 @@ int Submit(int clients, double seconds, const std::string& profile) {
 }
 
 // Follows the event stream until every run of `waiting` is over.
-void FollowToTheEnd(tp::v1::RunService::Stub& stub, const std::string& token, std::atomic<int64_t>& over, int64_t count) {
+void FollowToTheEnd(tp::v1::RunService::Stub& stub, const std::string& token, std::atomic<int64_t>& over,
+                    int64_t count) {
   grpc::ClientContext context;
   Authorize(context, token);
   tp::v1::WatchEventsRequest request;
@@ -152,7 +155,8 @@ int Jobs(int clients, int count, const std::string& profile, const std::vector<s
         grpc::ClientContext context;
         Authorize(context, token);
         tp::v1::SubmitRunResponse response;
-        Check(stubs[static_cast<size_t>(client)]->SubmitRun(&context, Request(RequestId(client, i), profile, argv), &response));
+        Check(stubs[static_cast<size_t>(client)]->SubmitRun(&context, Request(RequestId(client, i), profile, argv),
+                                                            &response));
       }
     });
   }

@@ -20,9 +20,14 @@ bool Spawn(const std::string& tp_rank, const std::string& root, int i) {
   const std::string dir = root + "/" + std::to_string(i);
   if (mkdir(dir.c_str(), 0700) != 0) return false;
   std::ofstream(dir + "/fence") << "open\n";
-  std::vector<std::string> words = {tp_rank, "run", "--dir", dir, "--key", "tp-bench-e1-" + std::to_string(i) + "-s0-a1",
-                                    "--nonce", "0123456789abcdef0123456789abcdef", "--pool", "0", "--rank", "0",
-                                    "--workdir", dir, "--", "true"};
+  std::vector<std::string> words = {tp_rank,     "run",
+                                    "--dir",     dir,
+                                    "--key",     "tp-bench-e1-" + std::to_string(i) + "-s0-a1",
+                                    "--nonce",   "0123456789abcdef0123456789abcdef",
+                                    "--pool",    "0",
+                                    "--rank",    "0",
+                                    "--workdir", dir,
+                                    "--",        "true"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

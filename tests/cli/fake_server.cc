@@ -108,12 +108,10 @@ class FakeServer::Runs final : public v1::RunService::Service {
 
   grpc::Status WatchRun(grpc::ServerContext* context, const v1::WatchRunRequest* request,
                         grpc::ServerWriter<v1::WatchRunResponse>* writer) override {
-    {
-      const std::scoped_lock lock(server_.mutex_);
-      ++server_.asked_.watches;
-    }
+    const bool first = CountWatch() == 1;
     if (server_.Find(request->run()) == nullptr) return NoSuchRun(request->run());
-    for (const v1::Run& run : server_.script_.watch) {
+    const Script& script = server_.script_;
+    for (const v1::Run& run : first || script.later_watch.empty() ? script.watch : script.later_watch) {
       v1::WatchRunResponse response;
       *response.mutable_run() = run;
       writer->Write(response);
@@ -192,6 +190,11 @@ class FakeServer::Runs final : public v1::RunService::Service {
   }
 
  private:
+  int CountWatch() {
+    const std::scoped_lock lock(server_.mutex_);
+    return ++server_.asked_.watches;
+  }
+
   template <typename Request, typename Response>
   grpc::Status Steer(grpc::ServerContext* context, const std::string& method, const Request& request,
                      Response& response) {

@@ -24,11 +24,12 @@ inline constexpr const char* kTestToken = "tp_0123456789abcdef_test";
 
 // What the server knows and does. Set before the call it is for.
 struct Script {
-  std::vector<v1::Run> runs;       // newest first
-  std::vector<std::string> notes;  // of a submission
-  std::string steer_note;          // of stop, pause, resume, retry
-  std::vector<v1::Run> watch;      // what WatchRun sends
-  bool watch_hangs = false;        // after that, instead of ending
+  std::vector<v1::Run> runs;         // newest first
+  std::vector<std::string> notes;    // of a submission
+  std::string steer_note;            // of stop, pause, resume, retry
+  std::vector<v1::Run> watch;        // what WatchRun sends
+  std::vector<v1::Run> later_watch;  // what it sends from the second call on; empty: the same
+  bool watch_hangs = false;          // after that, instead of ending
   std::vector<v1::ReadLogResponse> log;
   bool log_hangs = false;
   std::vector<v1::Event> events;

@@ -107,7 +107,7 @@ TEST_F(SubmitCommandTest, DryRunCreatesNothing) {
             "backend     local\n"
             "environment HF_TOKEN=***\n"
             "note: would wait for CAPACITY\n");
-  EXPECT_EQ(tp.err, "nothing was created; the directory has 1 files, 15 B\n");
+  EXPECT_EQ(tp.err, "nothing was created; the directory has 1 file(s), 15 B\n");
 }
 
 TEST_F(SubmitCommandTest, JsonHasRunAndNotes) {

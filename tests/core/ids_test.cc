@@ -28,16 +28,18 @@ TEST(Ids, LongestKeyFits) {
 }
 
 TEST(Ids, ForeignKeysAreNotOurs) {
-  for (const char* key : {"", "tp", "tp-lab-e3-42-s1", "tp-lab-e3-42-s1-a07", "tp-lab-e3-42-s1-a7 ", "xx-lab-e3-42-s1-a7",
-                          "tp-Lab-e3-42-s1-a7", "tp-lab-e3-42-s1-a-7", "tp-lab-e3-42-s1-a99999999999", "tp--e3-42-s1-a7",
-                          "tp-lab-e3-42-s1-a7-0-1", "tp-lab-e99999999999999999999-42-s1-a7"}) {
+  for (const char* key :
+       {"", "tp", "tp-lab-e3-42-s1", "tp-lab-e3-42-s1-a07", "tp-lab-e3-42-s1-a7 ", "xx-lab-e3-42-s1-a7",
+        "tp-Lab-e3-42-s1-a7", "tp-lab-e3-42-s1-a-7", "tp-lab-e3-42-s1-a99999999999", "tp--e3-42-s1-a7",
+        "tp-lab-e3-42-s1-a7-0-1", "tp-lab-e99999999999999999999-42-s1-a7"}) {
     EXPECT_FALSE(ParseAttemptKey(key)) << key;
   }
 }
 
 TEST(Ids, DeploymentNames) {
   EXPECT_TRUE(CheckDeploymentName("lab1").ok());
-  for (const char* name : {"", "1lab", "Lab", "lab-1", "abcdefghijk", "l b"}) EXPECT_FALSE(CheckDeploymentName(name).ok()) << name;
+  for (const char* name : {"", "1lab", "Lab", "lab-1", "abcdefghijk", "l b"})
+    EXPECT_FALSE(CheckDeploymentName(name).ok()) << name;
 }
 
 TEST(Ids, Selectors) {

@@ -32,8 +32,8 @@ void Beat(RankObservation& rank, HostStamp at) { rank.heartbeat = Heartbeat{7, s
 absl::Time UnixUs(int64_t us) { return absl::FromUnixMicros(us); }
 
 TEST(OpenMeter, OpensAtTheLastStart) {
-  const Meter meter = OpenMeter({Rank(0, 0, Stamp("a", 10, 1000)), Rank(0, 1, Stamp("b", 5, 3000)),
-                                 Rank(0, 2, Stamp("c", 99, 2000))});
+  const Meter meter =
+      OpenMeter({Rank(0, 0, Stamp("a", 10, 1000)), Rank(0, 1, Stamp("b", 5, 3000)), Rank(0, 2, Stamp("c", 99, 2000))});
   EXPECT_EQ(meter.opened, Stamp("b", 5, 3000));
   EXPECT_FALSE(meter.closed_unix_us.has_value());
   EXPECT_EQ(MeteredMs(meter), 0);
@@ -146,7 +146,9 @@ absl::TimeZone Zone(const std::string& name) {
   return zone;
 }
 
-int64_t Micros(absl::CivilSecond civil, absl::TimeZone zone) { return absl::ToUnixMicros(absl::FromCivil(civil, zone)); }
+int64_t Micros(absl::CivilSecond civil, absl::TimeZone zone) {
+  return absl::ToUnixMicros(absl::FromCivil(civil, zone));
+}
 
 const LedgerOwner kOwner{{42, 1}, 3, "ana", "vision"};
 
@@ -178,8 +180,8 @@ TEST(LedgerRows, OneRowAPoolWithItsCards) {
 TEST(LedgerRows, SplitsAtTheZonesMonth) {
   const absl::TimeZone berlin = Zone("Europe/Berlin");
   const int64_t start = Micros(absl::CivilSecond(2025, 12, 31, 23, 59, 58), berlin);
-  const std::vector<LedgerRow> rows = LedgerRows(kOwner, ClosedMeter(start, start + 5 * kSecondUs),
-                                                 {Pool("h200", 4, 1)}, berlin);
+  const std::vector<LedgerRow> rows =
+      LedgerRows(kOwner, ClosedMeter(start, start + 5 * kSecondUs), {Pool("h200", 4, 1)}, berlin);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].month, "2025-12");
   EXPECT_EQ(rows[0].gpu_ms, 2000 * 4);
@@ -197,8 +199,7 @@ TEST(LedgerRows, AnEndOnTheBoundaryLeavesNoEmptyRow) {
 }
 
 TEST(LedgerRows, AnEmptyIntervalStillHasItsRow) {
-  const std::vector<LedgerRow> rows =
-      LedgerRows(kOwner, ClosedMeter(0, 0), {Pool("a", 1, 1)}, absl::UTCTimeZone());
+  const std::vector<LedgerRow> rows = LedgerRows(kOwner, ClosedMeter(0, 0), {Pool("a", 1, 1)}, absl::UTCTimeZone());
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].gpu_ms, 0);
 }
@@ -232,8 +233,8 @@ TEST(LedgerRows, AMonthWhoseFirstMidnightHappensTwiceBeginsOnce) {
   EXPECT_EQ(rows[1].month, "2009-11");
 
   // 23:30 for the second time.
-  const std::vector<LedgerRow> repeated = LedgerRows(
-      kOwner, ClosedMeter(midnight + 30 * minute, midnight + 31 * minute), {Pool("a", 1, 1)}, st_johns);
+  const std::vector<LedgerRow> repeated =
+      LedgerRows(kOwner, ClosedMeter(midnight + 30 * minute, midnight + 31 * minute), {Pool("a", 1, 1)}, st_johns);
   ASSERT_EQ(repeated.size(), 1u);
   EXPECT_EQ(repeated[0].month, "2009-11");
 }
@@ -280,8 +281,7 @@ TEST(HashedBytes, StaysAsItIs) {
   row.owner = "ana";
   row.gpu_ms = -5;
   row.hash = "not covered";
-  EXPECT_EQ(HashedBytes(row),
-            "11:tp-ledger-11:11:01:01:01:00:0:3:ana0:0:1:01:01:02:-51:01:00:0:");
+  EXPECT_EQ(HashedBytes(row), "11:tp-ledger-11:11:01:01:01:00:0:3:ana0:0:1:01:01:02:-51:01:00:0:");
 }
 
 }  // namespace

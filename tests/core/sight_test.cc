@@ -111,7 +111,6 @@ TEST(Sight, ARisingHeartbeatIsNotAbsent) {
   EXPECT_TRUE(w.step.state == kQueued || w.step.state == kFailed);
 }
 
-
 // The runner died at some moment before tpd looked again; nobody saw it alive since.
 TEST(Sight, AnEndWithoutRecordClosesWhereItWasLastSeenAlive) {
   World w;

@@ -91,7 +91,8 @@ void CheckRules(const Step& before, const Event& event, const absl::StatusOr<Tra
     ASSERT_TRUE(HasAttempt(after.state) || IsTerminal(after.state)) << where;
   }
   ASSERT_GE(after.attempts, before.attempts) << where;
-  ASSERT_EQ(after.attempts != before.attempts, KindOf(event) == EventKind::kAdmitted && before.state == JobState::kQueued)
+  ASSERT_EQ(after.attempts != before.attempts,
+            KindOf(event) == EventKind::kAdmitted && before.state == JobState::kQueued)
       << where;
   if (before.attempt && !after.attempt) {
     ASSERT_TRUE(result->durable) << where;

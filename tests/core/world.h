@@ -73,7 +73,8 @@ inline Admitted Admit(int ranks, int attempt = 1) {
   pool.series = "h200";
   pool.profile = "h200";
   pool.gpus_per_node = 8;
-  for (int i = 0; i < ranks; ++i) pool.ranks.push_back({"node-" + std::to_string(i + 1), "127.0.0.1", {0, 1, 2, 3, 4, 5, 6, 7}});
+  for (int i = 0; i < ranks; ++i)
+    pool.ranks.push_back({"node-" + std::to_string(i + 1), "127.0.0.1", {0, 1, 2, 3, 4, 5, 6, 7}});
   admitted.placement = {pool};
   PoolShape shape;
   shape.series = "h200";

@@ -11,14 +11,13 @@ using enum core::JobState;
 // The product's table but for the first step of run 1, which throws on whatever is observed of it.
 core::Table Poisoned() {
   core::Table table = core::ProductTable();
-  table.insert(table.begin(),
-               core::Rule{{core::JobState::kPending},
-                          core::EventKind::kObserved,
-                          "it is run 1",
-                          [](const core::Change& c) { return c.step.ref.run == 1; },
-                          std::nullopt,
-                          "throws",
-                          [](core::Change&) { throw std::out_of_range("map::at"); }});
+  table.insert(table.begin(), core::Rule{{core::JobState::kPending},
+                                         core::EventKind::kObserved,
+                                         "it is run 1",
+                                         [](const core::Change& c) { return c.step.ref.run == 1; },
+                                         std::nullopt,
+                                         "throws",
+                                         [](core::Change&) { throw std::out_of_range("map::at"); }});
   return table;
 }
 

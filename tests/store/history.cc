@@ -40,8 +40,8 @@ core::Attempt LiveAttempt() {
   attempt.ranks[0].heartbeat = Heartbeat{3, Stamp(25'000'000)};
   attempt.granted_at = At(20);
   attempt.meter = core::Meter{Stamp(21'000'000), std::nullopt, false, ""};
-  attempt.ending = core::Ending{core::EndCause::kStop, std::nullopt, core::SignalSent::kTerm,
-                                core::FenceState::kNotAsked, At(60)};
+  attempt.ending =
+      core::Ending{core::EndCause::kStop, std::nullopt, core::SignalSent::kTerm, core::FenceState::kNotAsked, At(60)};
   attempt.sight.last_seen = At(30);
   return attempt;
 }
@@ -116,12 +116,8 @@ void WriteHistory(Store& store) {
 }
 
 Everything ReadEverything(Reader& reader) {
-  return {*reader.ReadMeta(),
-          reader.ListRuns({}, std::nullopt, 100)->runs,
-          *reader.EventsAfter(0, 100),
-          *reader.Ledger({}, 0, 100),
-          *reader.FindRequest("ana", "request-1"),
-          *reader.FindSnapshot("5d41402a"),
+  return {*reader.ReadMeta(),         reader.ListRuns({}, std::nullopt, 100)->runs, *reader.EventsAfter(0, 100),
+          *reader.Ledger({}, 0, 100), *reader.FindRequest("ana", "request-1"),      *reader.FindSnapshot("5d41402a"),
           *reader.FindToken("t1")};
 }
 

@@ -11,9 +11,9 @@ namespace tp::store {
 
 void WriteHistory(Store& store);
 
-using Everything = std::tuple<Meta, std::vector<core::RunWithSteps>, std::vector<EventRow>,
-                              std::vector<core::LedgerRow>, std::optional<RequestRow>, std::optional<SnapshotRow>,
-                              std::optional<TokenRow>>;
+using Everything =
+    std::tuple<Meta, std::vector<core::RunWithSteps>, std::vector<EventRow>, std::vector<core::LedgerRow>,
+               std::optional<RequestRow>, std::optional<SnapshotRow>, std::optional<TokenRow>>;
 Everything ReadEverything(Reader& reader);
 
 }  // namespace tp::store

@@ -177,7 +177,8 @@ TEST_P(ListTest, RandomFiltersPickWhatTheirDefinitionSays) {
     std::vector<int64_t> expected;
     for (const Known& one : known) {
       const bool word = filter.words.empty() || one.word == filter.words[0] || one.word == filter.words[1];
-      const bool recent = !filter.changed_after || one.word <= RunWord::kPaused || one.changed_at > *filter.changed_after;
+      const bool recent =
+          !filter.changed_after || one.word <= RunWord::kPaused || one.changed_at > *filter.changed_after;
       const bool label = filter.labels.empty() || one.run.labels == filter.labels;
       if (word && recent && label && filter.owner.value_or(one.run.owner) == one.run.owner &&
           filter.project.value_or(one.run.project) == one.run.project) {

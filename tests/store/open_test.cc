@@ -173,7 +173,7 @@ TEST_F(OpenTest, ABackupThatFailsLeavesTheOneBefore) {
 TEST(Disk, NetworkFilesystemsAreNamed) {
   EXPECT_EQ(NetworkFilesystem(0x6969), "NFS");
   EXPECT_EQ(NetworkFilesystem(0xFF534D42), "CIFS");
-  EXPECT_EQ(NetworkFilesystem(0xEF53), std::nullopt);    // ext4
+  EXPECT_EQ(NetworkFilesystem(0xEF53), std::nullopt);      // ext4
   EXPECT_EQ(NetworkFilesystem(0x01021994), std::nullopt);  // tmpfs
   EXPECT_EQ(CheckFilesystem("/missing").code(), absl::StatusCode::kNotFound);
 }

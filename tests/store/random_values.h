@@ -55,10 +55,17 @@ class RandomValues {
   }
 
   void Fill(std::string& value) {
-    static const std::vector<std::string> kCorners = {
-        "", "plain", "quote \" and \\ back", std::string("nul \0 inside", 12), "\xff\xfe not utf-8",
-        "ends in the middle \xe2\x82", "\xed\xa0\x80", "snowman \xe2\x98\x83", "line\nbreak\ttab\x01\x7f",
-        "{\"base64\": \"aGk=\"}", "'; DROP TABLE run; --"};
+    static const std::vector<std::string> kCorners = {"",
+                                                      "plain",
+                                                      "quote \" and \\ back",
+                                                      std::string("nul \0 inside", 12),
+                                                      "\xff\xfe not utf-8",
+                                                      "ends in the middle \xe2\x82",
+                                                      "\xed\xa0\x80",
+                                                      "snowman \xe2\x98\x83",
+                                                      "line\nbreak\ttab\x01\x7f",
+                                                      "{\"base64\": \"aGk=\"}",
+                                                      "'; DROP TABLE run; --"};
     if (Below(2) == 0) {
       value = kCorners[Below(kCorners.size())];
       return;

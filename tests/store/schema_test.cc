@@ -80,9 +80,10 @@ TEST_F(SchemaTest, AMigrationThatFailsLeavesTheFileAsItWas) {
 }
 
 TEST_F(SchemaTest, AMigrationThatBreaksAReferenceIsUndone) {
-  const std::vector<Migration> first = {{1, "CREATE TABLE a (x INTEGER PRIMARY KEY) STRICT; INSERT INTO a VALUES (1);"
-                                            "CREATE TABLE b (x INTEGER REFERENCES a (x)) STRICT;"
-                                            "INSERT INTO b VALUES (1);"}};
+  const std::vector<Migration> first = {{1,
+                                         "CREATE TABLE a (x INTEGER PRIMARY KEY) STRICT; INSERT INTO a VALUES (1);"
+                                         "CREATE TABLE b (x INTEGER REFERENCES a (x)) STRICT;"
+                                         "INSERT INTO b VALUES (1);"}};
   ASSERT_TRUE(Migrated(first).ok());
   const absl::Status status = Migrated({first[0], {2, "DELETE FROM a;"}});
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);

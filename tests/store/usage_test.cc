@@ -42,8 +42,8 @@ TEST_P(UsageTest, ByEveryKey) {
   author_.Bill(10, "ana", At(40 * kDay), At(40 * kDay + 1), 2);
   Commit(author_.Take());
   EXPECT_THAT(Usage(UsageKey::kUser), ElementsAre(UsageRow{"ana", 82'000, 2}, UsageRow{"ben", 5000, 1}));
-  EXPECT_THAT(Usage(UsageKey::kProject), ElementsAre(UsageRow{"ana-project", 82'000, 2},
-                                                     UsageRow{"ben-project", 5000, 1}));
+  EXPECT_THAT(Usage(UsageKey::kProject),
+              ElementsAre(UsageRow{"ana-project", 82'000, 2}, UsageRow{"ben-project", 5000, 1}));
   EXPECT_THAT(Usage(UsageKey::kSeries), ElementsAre(UsageRow{"h200", 87'000, 2}));
   EXPECT_THAT(Usage(UsageKey::kProfile), ElementsAre(UsageRow{"h200-big", 87'000, 2}));
   EXPECT_THAT(Usage(UsageKey::kMonth), ElementsAre(UsageRow{"2026-01", 85'000, 2}, UsageRow{"2026-02", 2000, 1}));
@@ -104,7 +104,8 @@ TEST_P(UsageTest, ADeltaTakesBack) {
 
 TEST_P(UsageTest, LedgerRowsComeByPagesAndFilters) {
   std::vector<core::LedgerRow> rows;
-  for (int64_t i = 0; i < 7; ++i) rows.push_back(author_.Bill(i, i % 2 == 0 ? "ana" : "ben", At(i * 10), At(i * 10 + 5), 1));
+  for (int64_t i = 0; i < 7; ++i)
+    rows.push_back(author_.Bill(i, i % 2 == 0 ? "ana" : "ben", At(i * 10), At(i * 10 + 5), 1));
   Commit(author_.Take());
   EXPECT_THAT(*reader().Ledger({}, 0, 100), testing::ElementsAreArray(rows));
   EXPECT_THAT(*reader().Ledger({}, 2, 2), ElementsAre(rows[2], rows[3]));

@@ -328,12 +328,6 @@ Mutant OneAbsentIsEnough() {
           }};
 }
 
-Mutant BudgetIgnored() {
-  return {"the retry budget is one too large", nullptr, [](Defects& defects) {
-            defects.change_policy = [](core::Policy& policy) { policy.infrastructure_retries += 1; };
-          }};
-}
-
 Mutant BudgetWithheld() {
   return {"a retry that is due does not come", nullptr, [](Defects& defects) {
             defects.change_policy = [](core::Policy& policy) { policy.infrastructure_retries = 0; };
@@ -356,10 +350,8 @@ std::vector<Mutant> AllMutants() {
       Seam("what is owed is not sent again at a restart", &Defects::outbox_forgotten),
       Seam("a launch is sent again at a restart", &Defects::launch_repeated),
       Seam("ranks do not look at the claim", &Defects::claims_ignored),
-      Seam("Unknown is taken for Absent", &Defects::unknown_is_absent),
       Seam("a request id is not remembered", &Defects::requests_forgotten),
       OneAbsentIsEnough(),
-      BudgetIgnored(),
       BudgetWithheld(),
       MeterOpenedAtPending(),
       MeterClosedAtVerification(),

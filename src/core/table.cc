@@ -402,7 +402,7 @@ void FenceLater(Change& c) {
 // An object that a late create brings up after the first removal holds cards for nothing.
 void RemoveAgain(Change& c) {
   c.step.attempt->ending->escalate_at = c.now + c.policy.kill_repeat;
-  c.effects.push_back(RemoveAttempt{});
+  c.effects.emplace_back(RemoveAttempt{});
 }
 
 void FenceAgain(Change& c) {

@@ -23,10 +23,10 @@ EngineFaults DrawEngine(Rng& rng) {
   faults.false_absent = Sometimes(rng, 400);
   faults.long_false_absent = Sometimes(rng, 500);
   faults.late_observation = Sometimes(rng, 200);
-  faults.between_outages = SometimesEvery(rng, {20 * kSecond, 10 * kMinute});
-  faults.outage = {kSecond, 5 * kMinute};
-  faults.between_storage_outages = SometimesEvery(rng, {20 * kSecond, 10 * kMinute});
-  faults.storage_outage = {kSecond, 2 * kMinute};
+  faults.between_outages = SometimesEvery(rng, {kSecond, 2 * kMinute});
+  faults.outage = {kSecond, 2 * kMinute};
+  faults.between_storage_outages = SometimesEvery(rng, {kSecond, 2 * kMinute});
+  faults.storage_outage = {kSecond, kMinute};
   return faults;
 }
 

@@ -80,6 +80,7 @@ Plan DrawPlan(const Options& options, size_t ranks, Rng& rng) {
   plan.story = DrawStory(faults, rng);
   plan.subject = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(ranks) - 1));
   plan.pending_us = rng.Draw(rng.Chance(faults.pending_long) ? pace.pending_long : pace.pending);
+  plan.linger_us = rng.Draw(pace.verify);
   plan.ignores_term = rng.Chance(faults.ignores_term);
   plan.exits_on_warning = rng.Chance(faults.exits_on_warning);
   plan.term_cancels_starts = rng.Chance(500);

@@ -42,6 +42,7 @@ struct Plan {
   Story story = Story::kClean;
   size_t subject = 0;  // the rank it befalls
   int64_t pending_us = 0;
+  int64_t linger_us = 0;  // the engine's object holds its cards after every tree is gone
   bool ignores_term = false;
   bool exits_on_warning = false;
   bool term_cancels_starts = false;  // the engine's stop also keeps away ranks that are not up yet

@@ -236,6 +236,9 @@ void RowRules::CheckOutcome(const TakenRow& row) {
       journal_.Break("{} was stopped and is {}", before.attempt->key, core::Name(row.to));
     return;
   }
+  if (counted && !RetryIsDue(before, row.change.step.past.back().failure->kind)) {
+    journal_.Break("{} is retried beyond its budget", before.attempt->key);
+  }
   if (row.to == JobState::kStopped) journal_.Break("nobody stopped {}", before.attempt->key);
   if (reading.signalled_for == core::EndCause::kPause) {
     const bool ok = (row.to == JobState::kPaused || row.to == JobState::kQueued) && !counted;
@@ -315,10 +318,10 @@ bool RowRules::Explains(const AttemptTruth& truth, const core::Step& step, core:
     case core::FailureKind::kPreempted:
       return engine_says(EngineEnd::kPreempted);
     case core::FailureKind::kEvicted:
-      // What the engine explains is named by it.
+      // What the engine told is named as it says.
       return engine_says(EngineEnd::kEvicted) ||
              (any_rank([](const RankTruth& rank) { return rank.end.signalled_by == SignalledBy::kOther; }) &&
-              !engine_says(EngineEnd::kPreempted));
+              step.attempt->engine_end != EngineEnd::kPreempted);
     case core::FailureKind::kLost:
       return any_rank([](const RankTruth& rank) { return !rank.end_record; });
     case core::FailureKind::kGpuLost:

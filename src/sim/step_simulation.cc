@@ -27,12 +27,24 @@ constexpr Span kBetweenEdges = {5 * kSecond, 2 * kMinute};         // of the sch
 constexpr Span kBetweenLooks = {100 * kMillisecond, 2 * kSecond};  // of the planner
 constexpr int64_t kLongestCalm = 48 * kHour;
 
+// A hesitant engine: that is where requests, fences and claims meet.
+Options Hesitant(Options options, Rng& rng) {
+  options.pace.call = {kMillisecond, rng.Draw({10 * kMillisecond, 10 * kSecond})};
+  options.engine.indeterminate = std::max(options.engine.indeterminate, static_cast<int>(rng.Between(0, 800)));
+  options.engine.call_fails = std::max(options.engine.call_fails, static_cast<int>(rng.Between(0, 500)));
+  options.jobs.image = std::max(options.jobs.image, static_cast<int>(rng.Between(0, 60)));
+  options.jobs.no_records = std::max(options.jobs.no_records, static_cast<int>(rng.Between(0, 60)));
+  options.pace.pending = {0, 20 * kSecond};
+  options.pace.verify = {0, rng.Draw({kSecond, 2 * kMinute})};
+  return options;
+}
+
 class StepSimulation {
  public:
   explicit StepSimulation(const SimulationPlan& plan)
       : plan_(plan),
         rng_(~plan.seed),
-        options_(Options::Draw(plan.seed, rng_)),
+        options_(Hesitant(Options::Draw(plan.seed, rng_), rng_)),
         policy_(options_.policy),
         timeline_(options_.start_unix_us),
         journal_(timeline_, plan.print),
@@ -71,7 +83,7 @@ class StepSimulation {
             journal_.broken(),
             journal_.hash(),
             timeline_.executed(),
-            1,
+            run_.n,
             0,
             {journal_.last().begin(), journal_.last().end()},
             rules_.coverage()};
@@ -79,16 +91,17 @@ class StepSimulation {
 
  private:
   void Submit() {
-    step_.ref = {1, 0};
+    run_.n += 1;
+    step_ = {};
+    step_.ref = {run_.n, 0};
     step_.spec.name = "main";
     step_.spec.argv = {"train"};
     step_.spec.profiles = rng_.Pick(ShapeFlags(options_));
     if (rng_.Chance(300)) step_.spec.time_limit = absl::Microseconds(rng_.Draw({kSecond, options_.pace.run.high_us}));
-    if (rng_.Chance(300)) step_.spec.pending_timeout = absl::Seconds(rng_.Between(1, 60));
-    if (rng_.Chance(300)) step_.spec.start_timeout = absl::Seconds(rng_.Between(1, 60));
+    if (rng_.Chance(500)) step_.spec.pending_timeout = absl::Seconds(rng_.Between(1, 20));
+    if (rng_.Chance(500)) step_.spec.start_timeout = absl::Seconds(rng_.Between(1, 20));
     step_.created_at = timeline_.now();
     step_.entered_at = timeline_.now();
-    run_.n = 1;
     run_.slug = "job";
     run_.owner = "ada";
     run_.project = "ada";
@@ -143,6 +156,10 @@ class StepSimulation {
   }
 
   void Request() {
+    if (core::IsTerminal(step_.state) && owed_.empty() && rng_.Chance(300)) {
+      Submit();
+      return;
+    }
     const auto person = rng_.Chance(600) ? core::Holder::kOwner : core::Holder::kAdmin;
     const bool snapshot = !rng_.Chance(150);
     switch (rng_.Between(0, 7)) {

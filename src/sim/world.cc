@@ -518,9 +518,11 @@ Present World::SeenPresent(const AttemptTruth& attempt, const std::string& nonce
   Present present;
   present.claim = ClaimAsSeen(attempt, nonce);
   bool known_gone = true;
+  bool lingers = false;
   for (const RankTruth& rank : attempt.ranks) {
     present.ranks.push_back(Seen(attempt, rank, false));
     known_gone = known_gone && !rank.process() && now_us >= rank.gone_known_us;
+    lingers = lingers || (rank.ended_us && now_us < rank.gone_known_us + attempt.plan.linger_us);
   }
   bool over = true;
   for (const ObjectTruth& object : attempt.objects) {
@@ -531,7 +533,7 @@ Present World::SeenPresent(const AttemptTruth& attempt, const std::string& nonce
     // An exit is told only where its records had their time to show.
     if (object.end != EngineEnd::kNone && (!about_exit || known_gone)) present.engine_end = object.end;
   }
-  present.freed = over && known_gone;
+  present.freed = over && known_gone && !lingers;
   present.phase = present.freed                                     ? EnginePhase::kEnded
                   : present.cards_granted && !attempt.claim.empty() ? EnginePhase::kActive
                                                                     : EnginePhase::kWaiting;

@@ -50,12 +50,6 @@ void ReplaceGuard(Table& table, EventKind on, std::string_view when, bool (*guar
   ForRows(table, on, when, [&](Rule& rule) { rule.guard = guard; });
 }
 
-void ForLeaves(Table& table, const std::function<void(Rule&)>& change) {
-  for (Rule& rule : table) {
-    if (rule.on == EventKind::kObserved && rule.when.starts_with("gone;")) change(rule);
-  }
-}
-
 bool Never(const Change&) { return false; }
 
 // --- Table ----------------------------------------------------------------------------------------
@@ -144,6 +138,7 @@ Mutant ExitZeroAfterTermSucceeds() {
   return {"exit 0 after TERM is a success", [](Table& table) {
             ReplaceGuard(table, EventKind::kObserved, kGoneClean, [](const Change& c) {
               const auto& ranks = c.step.attempt->ranks;
+              if (Product(EventKind::kObserved, kGoneClean).guard(c)) return true;
               return core::MayLeave(*c.step.attempt) && core::AllStarted(*c.step.attempt) &&
                      std::all_of(ranks.begin(), ranks.end(),
                                  [](const RankObservation& rank) { return rank.ended && rank.ended->clean(); });
@@ -154,6 +149,7 @@ Mutant ExitZeroAfterTermSucceeds() {
 Mutant OneOfManySucceeds() {
   return {"rank 0 speaks for all", [](Table& table) {
             ReplaceGuard(table, EventKind::kObserved, kGoneClean, [](const Change& c) {
+              if (Product(EventKind::kObserved, kGoneClean).guard(c)) return true;
               const RankObservation& first = c.step.attempt->ranks.front();
               return core::MayLeave(*c.step.attempt) && first.ended && first.ended->clean() &&
                      !first.ended->signalled();
@@ -173,21 +169,19 @@ Mutant FailedRankLeavesOthers() {
           }};
 }
 
+// Over by its records, whatever is left of it.
+bool Recorded(const Change& c) {
+  const core::Attempt& attempt = *c.step.attempt;
+  return attempt.ending && attempt.owned() && core::AllStarted(attempt) &&
+         std::any_of(attempt.ranks.begin(), attempt.ranks.end(),
+                     [](const RankObservation& rank) { return rank.ended.has_value(); });
+}
+
 Mutant CardsReleasedEarly() {
-  return {"cards are released at the last record, not when all is gone", [](Table& table) {
-            ForLeaves(table, [](Rule& rule) {
-              if (rule.when != kGoneClean && rule.when != kGoneFailed && rule.when != kGoneStopped) return;
-              static constexpr auto kOver = [](const Change& c) {
-                const core::Attempt& attempt = *c.step.attempt;
-                return attempt.ending && attempt.owned() &&
-                       std::any_of(attempt.ranks.begin(), attempt.ranks.end(),
-                                   [](const RankObservation& rank) { return rank.ended.has_value(); });
-              };
-              if (rule.when == kGoneClean) {
-                rule.guard = [](const Change& c) { return kOver(c) && core::AllClean(*c.step.attempt); };
-              } else if (rule.when == kGoneStopped) {
-                rule.guard = [](const Change& c) { return kOver(c) && c.step.stop_requested; };
-              }
+  return {"cards are released at a rank's record, not when all is gone", [](Table& table) {
+            ReplaceGuard(table, EventKind::kObserved, kGoneStopped, [](const Change& c) {
+              const bool early = Recorded(c) && c.step.stop_requested && !core::AllClean(*c.step.attempt);
+              return early || Product(EventKind::kObserved, kGoneStopped).guard(c);
             });
           }};
 }
@@ -328,6 +322,12 @@ Mutant OneAbsentIsEnough() {
           }};
 }
 
+Mutant BudgetIgnored() {
+  return {"the retry budget is one too large", nullptr, [](Defects& defects) {
+            defects.change_policy = [](core::Policy& policy) { policy.infrastructure_retries += 1; };
+          }};
+}
+
 Mutant BudgetWithheld() {
   return {"a retry that is due does not come", nullptr, [](Defects& defects) {
             defects.change_policy = [](core::Policy& policy) { policy.infrastructure_retries = 0; };
@@ -352,6 +352,8 @@ std::vector<Mutant> AllMutants() {
       Seam("ranks do not look at the claim", &Defects::claims_ignored),
       Seam("a request id is not remembered", &Defects::requests_forgotten),
       OneAbsentIsEnough(),
+      Seam("Unknown is taken for Absent", &Defects::unknown_is_absent),
+      BudgetIgnored(),
       BudgetWithheld(),
       MeterOpenedAtPending(),
       MeterClosedAtVerification(),

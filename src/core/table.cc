@@ -640,7 +640,7 @@ Table MakeTable() {
       {{kS, kP, kR}, kStop, "being stopped", BeingStopped, kStay, "stopping already", Say<"it is being stopped">},
       {{kP, kR}, kStop, "every rank has ended 0", Finishing, kStay, "it becomes SUCCEEDED", StopFinishing},
       {{kP, kR}, kStop, "a rank owns it", Owned, kStay, "TERM, stop_grace, KILL", StopOwned},
-      {{kS, kP, kR}, kStop, "no rank is known to own it", Always, kStay, "Fence", StopUnowned},
+      {{kS, kP}, kStop, "no rank is known to own it", Always, kStay, "Fence", StopUnowned},
 
       {{kS, kP, kR},
        kPause,

@@ -21,7 +21,8 @@ Runs tpd's loop and core over a simulated world with faults, in virtual time.
   --seeds A-B   run these seeds; the first broken rule is printed with its seed
   --events N    events of the phase with faults, at least (default 500)
   --simulator   loop: the loop over a store, with crashes; step: one step and core
-                alone, with schedule windows (default: both for --seeds, else loop)
+                alone, with schedule windows and six times the events (default: both
+                for --seeds, else loop)
   --coverage N  print how often each edge of the state table was taken, and fail
                 where one was taken less than N times
 

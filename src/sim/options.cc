@@ -135,6 +135,9 @@ void Calm(Options& options) {
   options.engine = {};
   options.engine.unique_names = unique_names;
   options.jobs = {};
+  // Else a pending_timeout could withdraw every launch, for ever.
+  options.pace.call = {kMillisecond, 100 * kMillisecond};
+  options.pace.pending = {0, 100 * kMillisecond};
   options.server.crash_at_commit = 0;
   options.server.between_crashes = {};
   options.users.between_reloads = {};

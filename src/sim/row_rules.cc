@@ -67,6 +67,7 @@ void RowRules::ForgetReadings(const std::map<std::string, const core::Step*>& ke
   for (const auto& [key, step] : kept) {
     Reading reading = readings_[key];
     reading.seen_at.reset();
+    reading.watched_term = absl::ZeroDuration();  // a restart gives the grace anew
     if (SentTo(*step) == core::SignalSent::kNone) {
       const absl::Duration watched = reading.watched;
       reading = {};
@@ -146,7 +147,7 @@ void RowRules::Read(const TakenRow& row) {
     if (seen && reading.seen_at && granted) reading.watched += row.change.now - *reading.seen_at;
     if (seen && reading.seen_at && SentTo(row.before) == core::SignalSent::kTerm) {
       reading.watched_term += row.change.now - *reading.seen_at;
-      const bool patient = reading.watched_term <= policy_.stop_grace + absl::Minutes(1);
+      const bool patient = reading.watched_term <= 2 * policy_.stop_grace + absl::Minutes(1);
       if (!patient && SomeLeft(attempt)) journal_.Break("{}: no KILL follows TERM", attempt.key);
     }
     reading.seen_at = seen ? std::optional(row.change.now) : std::nullopt;

@@ -6,6 +6,7 @@
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "core/apply.h"
+#include "core/judge.h"
 #include "core/launch_plan.h"
 #include "core/ledger.h"
 #include "core/placement.h"
@@ -23,19 +24,32 @@ namespace {
 using core::JobState;
 
 constexpr Span kBetweenRequests = {10 * kMillisecond, 20 * kSecond};
+constexpr Span kSecondThought = {kMillisecond, 5 * kSecond};
 constexpr Span kBetweenEdges = {5 * kSecond, 2 * kMinute};         // of the schedule window
 constexpr Span kBetweenLooks = {100 * kMillisecond, 2 * kSecond};  // of the planner
+// Its events are cheap, and what it is for is rare.
+constexpr int64_t kEventsEach = 6;
 constexpr int64_t kLongestCalm = 48 * kHour;
 
-// A hesitant engine: that is where requests, fences and claims meet.
+// A hesitant engine, where requests, fences and claims meet, and more of what is rare elsewhere.
 Options Hesitant(Options options, Rng& rng) {
-  options.pace.call = {kMillisecond, rng.Draw({10 * kMillisecond, 10 * kSecond})};
-  options.engine.indeterminate = std::max(options.engine.indeterminate, static_cast<int>(rng.Between(0, 800)));
-  options.engine.call_fails = std::max(options.engine.call_fails, static_cast<int>(rng.Between(0, 500)));
-  options.jobs.image = std::max(options.jobs.image, static_cast<int>(rng.Between(0, 60)));
-  options.jobs.no_records = std::max(options.jobs.no_records, static_cast<int>(rng.Between(0, 60)));
-  options.pace.pending = {0, 20 * kSecond};
+  const auto at_times = [&](int& permille, int most) {
+    permille = std::max(permille, static_cast<int>(rng.Between(0, most)));
+  };
+  const bool slow = rng.Chance(500);
+  options.pace.call = {slow ? 500 * kMillisecond : kMillisecond,
+                       rng.Draw({slow ? 2 * kSecond : 10 * kMillisecond, 10 * kSecond})};
+  options.pace.pending = {rng.Chance(500) ? 2 * kSecond : 0, 20 * kSecond};
+  options.pace.woken = std::max(options.pace.woken, static_cast<int>(rng.Between(0, 1000)));
   options.pace.verify = {0, rng.Draw({kSecond, 2 * kMinute})};
+  options.pace.visibility = {};
+  options.pace.claim_to_start = {kMillisecond, 100 * kMillisecond};
+  at_times(options.engine.indeterminate, 800);
+  at_times(options.engine.call_fails, 900);
+  at_times(options.jobs.image, 60);
+  at_times(options.jobs.no_records, 150);
+  at_times(options.jobs.cannot_start, 100);
+  at_times(options.jobs.never_up, 150);
   return options;
 }
 
@@ -66,7 +80,7 @@ class StepSimulation {
     RequestLater();
     WindowLater();
     PlanLater();
-    while (timeline_.executed() < plan_.events && !journal_.failed()) timeline_.Step();
+    while (timeline_.executed() < kEventsEach * plan_.events && !journal_.failed()) timeline_.Step();
     Calm(options_);
     world_.EndOutages();
     calm_ = true;
@@ -164,11 +178,12 @@ class StepSimulation {
     const bool snapshot = !rng_.Chance(150);
     switch (rng_.Between(0, 7)) {
       case 0:
-        if (rng_.Chance(500)) Happen(core::StopRequested{});
+        Happen(core::StopRequested{});
         return;
       case 1:
       case 2:
         Happen(core::PauseRequested{person, policy_.pause_grace});
+        if (rng_.Chance(500)) ResumeSoon(person);
         return;
       case 3:
       case 4:
@@ -184,6 +199,20 @@ class StepSimulation {
         if (rng_.Chance(200)) Happen(core::DependencyFailed{"the step before failed"});
         return;
     }
+  }
+
+  // Who pauses and thinks better of it.
+  void ResumeSoon(core::Holder by) {
+    timeline_.In(rng_.Draw(kSecondThought), [this, by] {
+      if (!calm_) Happen(core::ResumeRequested{by, true});
+    });
+  }
+
+  // A stop that comes when the ranks have just ended.
+  void StopSoon() {
+    timeline_.In(rng_.Draw(kSecondThought), [this] {
+      if (!calm_) Happen(core::StopRequested{});
+    });
   }
 
   void TimerLater() {
@@ -238,6 +267,7 @@ class StepSimulation {
     const std::optional<core::Attempt>& attempt = step_.attempt ? step_.attempt : before;
     for (const core::Effect& effect : transition->effects) CarryOut(effect, *attempt);
     if (before && !step_.attempt) sink_.Untrack(before->key);
+    if (step_.attempt && core::AllClean(*step_.attempt) && rng_.Chance(100)) StopSoon();
     TimerLater();
   }
 

@@ -464,12 +464,19 @@ void World::Changed(const AttemptTruth& attempt) {
 
 // --- What tpd can see -----------------------------------------------------------------------------
 
+// A healthy engine denies an object for longer than absent_grace only where nothing of it can come up any
+// more, or nothing of it has: tpd leaves what is absent and has no heartbeat that rises.
 bool World::Listed(const AttemptTruth& attempt) const {
   const int64_t now_us = timeline_.now_us();
+  const Plan& plan = attempt.plan;
+  const bool briefly =
+      plan.denied_until_us - plan.denied_from_us < absl::ToInt64Microseconds(options_.policy.absent_grace);
   return std::any_of(attempt.objects.begin(), attempt.objects.end(), [&](const ObjectTruth& object) {
     const int64_t age_us = now_us - object.created_us;
-    const bool denied = age_us >= attempt.plan.denied_from_us && age_us < attempt.plan.denied_until_us;
-    return !object.removed && now_us >= object.listed_us && !denied;
+    const bool denied = age_us >= plan.denied_from_us && age_us < plan.denied_until_us;
+    const bool half_up = !attempt.claim.empty() && attempt.claim != kFenced && !object.over();
+    const bool hidden = (denied && (briefly || !half_up)) || (now_us < object.listed_us && !half_up);
+    return !object.removed && !hidden;
   });
 }
 

@@ -80,17 +80,13 @@ absl::StatusOr<std::optional<LogPiece>> LogFollower::Next() {
     if (ranks_.empty()) TP_RETURN_IF_ERROR(OpenRanks());
     TP_ASSIGN_OR_RETURN(std::optional<LogPiece> piece, ReadRanks());
     if (piece) return piece;
-    if (!selection_.follow) {
-      finished_ = true;
-    } else if (!over) {
-      return std::optional<LogPiece>();
-    } else if (const auto next = NextPlace()) {
-      Enter(*next);
-    } else if (selection_.attempt != 0 || RunIsOver()) {
-      finished_ = true;
-    } else {
-      return std::optional<LogPiece>();
+    if (selection_.follow && !over) break;
+    const std::optional<Place> next = selection_.follow ? NextPlace() : std::nullopt;
+    if (!next) {
+      finished_ = !selection_.follow || selection_.attempt != 0 || RunIsOver();
+      break;
     }
+    Enter(*next);
   }
   return std::optional<LogPiece>();
 }

@@ -36,8 +36,8 @@ class ReadLogStream final : public ServerStream<v1::ReadLogResponse> {
  private:
   absl::Status Open(const Call& call) override {
     TP_RETURN_IF_ERROR(CheckLogSelection(selection_));
-    seen_ = context_.hub.revision();  // before the run, so that no later change is missed
-    TP_ASSIGN_OR_RETURN(core::RunWithSteps run, FindRun(context_, call, selector_));
+    seen_ = context().hub.revision();  // before the run, so that no later change is missed
+    TP_ASSIGN_OR_RETURN(core::RunWithSteps run, FindRun(context(), call, selector_));
     TP_RETURN_IF_ERROR(CheckMayReadContent(call, run.run));
     n_ = run.run.n;
     return follower_.Update(std::move(run));
@@ -63,8 +63,8 @@ class ReadLogStream final : public ServerStream<v1::ReadLogResponse> {
 
   Next Update() {
     armed_ = false;
-    seen_ = context_.hub.revision();
-    auto run = context_.reader.GetRun(n_);
+    seen_ = context().hub.revision();
+    auto run = context().reader.GetRun(n_);
     if (!run.ok()) return run.status();
     if (auto status = follower_.Update(*std::move(run)); !status.ok()) return status;
     return Wait{absl::ZeroDuration()};

@@ -52,7 +52,7 @@ void Mutate(Context& context, loop::Command command, MutatedThen then) {
   });
 }
 
-void Repeat(Context& context, const store::RequestRow& answered, MutatedThen then) {
+void Repeat(Context& context, const store::RequestRow& answered, const MutatedThen& then) {
   Complete(context, answered.run, answered.note, then);
 }
 

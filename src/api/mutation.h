@@ -30,6 +30,6 @@ using MutatedThen = std::function<void(absl::StatusOr<Mutated>)>;
 void Mutate(Context& context, loop::Command command, MutatedThen then);
 
 // The run that an earlier answer spoke of.
-void Repeat(Context& context, const store::RequestRow& answered, MutatedThen then);
+void Repeat(Context& context, const store::RequestRow& answered, const MutatedThen& then);
 
 }  // namespace tp::api

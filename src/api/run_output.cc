@@ -38,7 +38,7 @@ class ReadResultStream final : public ServerStream<v1::ReadResultResponse> {
  private:
   absl::Status Open(const Call& call) override {
     if (offset_ < 0) return FieldError("offset", "offset must not be negative");
-    TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindReadableRun(context_, call, request_.run()));
+    TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindReadableRun(context(), call, request_.run()));
     absl::Status status = OpenFile(run);
     if (!absl::IsNotFound(status)) return status;
     return WithReason(WithField(NotFound("{} has no result {}: tp results lists what there is", run.run.id(),
@@ -48,7 +48,7 @@ class ReadResultStream final : public ServerStream<v1::ReadResultResponse> {
   }
 
   absl::Status OpenFile(const core::RunWithSteps& run) {
-    TP_ASSIGN_OR_RETURN(const Directory results, OpenResultsDirectory(context_.facts.layout, run));
+    TP_ASSIGN_OR_RETURN(const Directory results, OpenResultsDirectory(context().facts.layout, run));
     auto file = OpenFileBeneath(results, request_.path());
     if (absl::IsInvalidArgument(file.status())) return WithField(file.status(), "path");
     TP_RETURN_IF_ERROR(file.status());

@@ -77,7 +77,7 @@ void Submit(Context& context, const Call& call, const v1::SubmitRunRequest& requ
   std::string body = BodySha256(call.method, request);
   const auto answered = FindAnswered(context, call, request.request_id(), body);
   if (!answered.ok()) return done(answered.status());
-  if (*answered) return Repeat(context, **answered, std::move(then));
+  if (*answered) return Repeat(context, **answered, then);
   if (auto status = context.may_take_work(); !status.ok()) return done(status);
   if (auto status = CheckSnapshot(context, action->snapshot_id); !status.ok()) return done(status);
   Mutate(context, MakeCommand(call, request.request_id(), std::move(body), *std::move(action)), std::move(then));
@@ -99,7 +99,7 @@ void Steer(Context& context, const Call& call, const Request& request, Response*
     }
     done(result.status());
   };
-  if (*answered) return Repeat(context, **answered, std::move(then));
+  if (*answered) return Repeat(context, **answered, then);
   auto stored = FindRun(context, call, request.run());
   if (!stored.ok()) return done(stored.status());
   Mutate(context, MakeCommand(call, request.request_id(), std::move(body), Action{.stored = *std::move(stored)}),

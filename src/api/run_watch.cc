@@ -35,7 +35,7 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
  private:
   absl::Status Open(const Call& call) override {
     call_ = call;
-    TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindRun(context_, call, request_.run()));
+    TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindRun(context(), call, request_.run()));
     n_ = run.run.n;
     return absl::OkStatus();
   }
@@ -50,11 +50,11 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
 
   void Ask() {
     asking_ = true;
-    revision_ = context_.hub.revision();  // read before the run, so that no later change is missed
-    auto stored = context_.reader.GetRun(n_);
+    revision_ = context().hub.revision();  // read before the run, so that no later change is missed
+    auto stored = context().reader.GetRun(n_);
     if (!stored.ok()) return Answer(stored.status());
     auto weak = weak_from_this();
-    LoadLive(context_, {*std::move(stored)}, [weak](absl::StatusOr<std::vector<loop::LiveRun>> runs) {
+    LoadLive(context(), {*std::move(stored)}, [weak](absl::StatusOr<std::vector<loop::LiveRun>> runs) {
       if (const auto self = weak.lock()) static_cast<WatchRunStream&>(*self).Answer(std::move(runs));
     });
   }
@@ -77,7 +77,7 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
     if (!answer) return Wait{absl::InfiniteDuration()};
     if (!answer->ok()) return answer->status();
     asking_ = false;
-    v1::Run run = View(context_, call_, (*answer)->front());
+    v1::Run run = View(context(), call_, (*answer)->front());
     over_ = core::IsTerminal(core::RollUp((*answer)->front().run.steps));
     std::string bytes = DeterministicBytes(run);
     if (bytes == sent_) return WaitForChange();
@@ -120,11 +120,11 @@ class WatchEventsStream final : public ServerStream<v1::WatchEventsResponse> {
  private:
   absl::Status Open(const Call& /*call*/) override {
     if (position_ < 0) return FieldError("after_revision", "after_revision must not be negative");
-    const int64_t newest = context_.hub.revision();
+    const int64_t newest = context().hub.revision();
     if (position_ == 0) position_ = newest;
     // A revision of the future is one of a database that was restored since.
     if (position_ > newest || newest - position_ > kMaxReplay) resync_ = true;
-    bookmark_due_ = context_.now() + kBookmarkEvery;
+    bookmark_due_ = context().now() + kBookmarkEvery;
     return absl::OkStatus();
   }
 
@@ -134,21 +134,21 @@ class WatchEventsStream final : public ServerStream<v1::WatchEventsResponse> {
     }
     if (resync_) return Resync(response);
     if (!batch_.empty()) return Send(response);
-    if (context_.now() >= bookmark_due_) return Bookmark(response);
+    if (context().now() >= bookmark_due_) return Bookmark(response);
     wait_.Arm(0, position_, [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->Wake();
     });
-    return Wait{bookmark_due_ - context_.now()};
+    return Wait{bookmark_due_ - context().now()};
   }
 
   absl::Status Fetch() {
-    auto events = context_.hub.After(position_, kBatch);
+    auto events = context().hub.After(position_, kBatch);
     if (!events) {
-      if (context_.hub.revision() - position_ > kMaxReplay) {
+      if (context().hub.revision() - position_ > kMaxReplay) {
         resync_ = true;
         return absl::OkStatus();
       }
-      TP_ASSIGN_OR_RETURN(events, context_.reader.EventsAfter(position_, kBatch));
+      TP_ASSIGN_OR_RETURN(events, context().reader.EventsAfter(position_, kBatch));
     }
     batch_.assign(std::make_move_iterator(events->begin()), std::make_move_iterator(events->end()));
     return absl::OkStatus();
@@ -164,7 +164,7 @@ class WatchEventsStream final : public ServerStream<v1::WatchEventsResponse> {
   Next Resync(v1::WatchEventsResponse* response) {
     resync_ = false;
     batch_.clear();
-    position_ = context_.hub.revision();
+    position_ = context().hub.revision();
     response->set_resync(position_);
     return Written();
   }
@@ -175,7 +175,7 @@ class WatchEventsStream final : public ServerStream<v1::WatchEventsResponse> {
   }
 
   Next Written() {
-    bookmark_due_ = context_.now() + kBookmarkEvery;
+    bookmark_due_ = context().now() + kBookmarkEvery;
     return Write{};
   }
 

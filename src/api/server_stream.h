@@ -56,7 +56,7 @@ class ServerStream : public grpc::ServerWriteReactor<Response>,
   // `response` is empty.
   virtual Next Produce(Response* response) = 0;
 
-  Context& context_;
+  Context& context() { return context_; }
 
  private:
   enum class State { kIdle, kScheduled, kProducing, kWriting, kFinished };
@@ -138,6 +138,7 @@ class ServerStream : public grpc::ServerWriteReactor<Response>,
     Wake();
   }
 
+  Context& context_;
   WorkerPool& pool_;
   grpc::CallbackServerContext* const server_context_;  // valid until OnDone
   const std::string method_;

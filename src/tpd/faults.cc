@@ -2,10 +2,11 @@
 // life.
 #include "tpd/faults.h"
 
-#include <signal.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
 

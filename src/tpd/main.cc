@@ -1,9 +1,9 @@
 // tpd: wiring of the command line.
-#include <signal.h>
-#include <time.h>
+#include <pthread.h>
 
-#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <string>
 

@@ -1,4 +1,4 @@
-// The job's cgroup (version 2). The runner stays outside of it.
+// cgroups (version 2): the job's, which the runner stays outside of, and the runners' own.
 #pragma once
 
 #include <stdbool.h>

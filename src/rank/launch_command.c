@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "commands.h"
 #include "exit_codes.h"
 #include "io.h"
@@ -37,11 +38,18 @@ static int start_ranks(struct plan* plan) {
   return written == (ssize_t)plan->rank_count ? EXIT_DONE : EXIT_STORAGE;
 }
 
-static int start_detached(struct plan* plan) {
+// Where that can't be, the runners stay in the caller's group, and end with it.
+static void leave_callers_cgroup(const char* cgroup) {
+  bool created;
+  if (cgroup != NULL && cgroup_prepare(cgroup, &created)) (void)cgroup_join(cgroup);
+}
+
+static int start_detached(struct plan* plan, const char* cgroup) {
   pid_t launcher = fork();
   if (launcher < 0) return EXIT_STORAGE;
   if (launcher == 0) {
     setsid();
+    leave_callers_cgroup(cgroup);
     umask(022);  // the jobs' umask does not depend on tpd's
     if (!io_null_stdio() || chdir("/") != 0) _exit(EXIT_STORAGE);
     _exit(start_ranks(plan));
@@ -55,11 +63,15 @@ static int start_detached(struct plan* plan) {
 
 int launch_command(char** arguments) {
   struct plan plan;
-  if (arguments[0] != NULL) return EXIT_USAGE;
+  const char* cgroup = NULL;
+  if (arguments[0] != NULL) {
+    if (strcmp(arguments[0], "--cgroup") != 0 || arguments[1] == NULL || arguments[2] != NULL) return EXIT_USAGE;
+    cgroup = arguments[1];
+  }
   const char* problem = plan_read(STDIN_FILENO, &plan);
   int exit_code = EXIT_USAGE;
   if (problem == NULL) {
-    exit_code = start_detached(&plan);
+    exit_code = start_detached(&plan, cgroup);
   } else {
     fprintf(stderr, "tp-rank: nothing was launched: %s\n", problem);
   }

@@ -76,7 +76,7 @@ LocalWorld::~LocalWorld() {
   if (parent.empty()) return;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    if (entry.is_directory()) local::RemoveCgroups(entry.path().string()).IgnoreError();
+    if (entry.is_directory()) local::RemoveCgroups(entry.path().string(), absl::Now()).IgnoreError();
   }
   rmdir(parent.c_str());
 }

@@ -178,6 +178,7 @@ TEST_F(LocalBackendTest, TheJobLivesInItsOwnCgroupWhichIsRemoved) {
   const std::string group = fmt::format("{}/{}", parent, spec.key);
   if (!parent.empty()) {
     EXPECT_THAT(ReadText(group + "/0-0/cgroup.events"), HasSubstr("populated 1"));
+    EXPECT_THAT(ReadText(group + "/runners/cgroup.events"), HasSubstr("populated 1"));
   }
   ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
   Await(spec, [](const Present& present) { return present.freed; });

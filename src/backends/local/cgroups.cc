@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <memory>
@@ -11,11 +12,16 @@
 
 #include <fmt/format.h>
 
+#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status.h"
 
 namespace tp::local {
 namespace {
+
+// A runner is gone shortly after its end record is there.
+constexpr absl::Duration kRunnerLeaves = absl::Milliseconds(500);
+constexpr absl::Duration kLookAgain = absl::Milliseconds(2);
 
 // /proc/self/mountinfo: `... mount-point options [tags] - type ...`.
 std::string FindCgroup2Mount() {
@@ -45,6 +51,18 @@ std::string FindOwnGroup() {
 // Without write access to the parent's cgroup.procs a process cannot move itself into a child.
 bool IsUsable(const std::string& path) { return access((path + "/cgroup.procs").c_str(), W_OK) == 0; }
 
+absl::Status RemoveOnce(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(path.c_str()), closedir);
+  if (!stream) return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "list", path);
+  while (const dirent* entry = readdir(stream.get())) {
+    const std::string name = entry->d_name;
+    if (entry->d_type != DT_DIR || name == "." || name == "..") continue;
+    const std::string child = fmt::format("{}/{}", path, name);
+    if (rmdir(child.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "remove the cgroup", child);
+  }
+  return rmdir(path.c_str()) == 0 || errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "remove the cgroup", path);
+}
+
 }  // namespace
 
 std::string FindCgroupParent(const std::string& deployment) {
@@ -63,16 +81,14 @@ absl::Status MakeCgroup(const std::string& path) {
                                                            : ErrnoStatus(errno, "make the cgroup", path);
 }
 
-absl::Status RemoveCgroups(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(opendir(path.c_str()), closedir);
-  if (!stream) return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "list", path);
-  while (const dirent* entry = readdir(stream.get())) {
-    const std::string name = entry->d_name;
-    if (entry->d_type != DT_DIR || name == "." || name == "..") continue;
-    const std::string child = fmt::format("{}/{}", path, name);
-    if (rmdir(child.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "remove the cgroup", child);
+absl::Status RemoveCgroups(const std::string& path, absl::Time deadline) {
+  const absl::Time patience = std::min(deadline, absl::Now() + kRunnerLeaves);
+  absl::Status status = RemoveOnce(path);
+  while (!status.ok() && absl::Now() < patience) {
+    absl::SleepFor(kLookAgain);
+    status = RemoveOnce(path);
   }
-  return rmdir(path.c_str()) == 0 || errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "remove the cgroup", path);
+  return status;
 }
 
 }  // namespace tp::local

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace tp::local {
 
@@ -13,8 +14,8 @@ std::string FindCgroupParent(const std::string& deployment);
 
 absl::Status MakeCgroup(const std::string& path);
 
-// Removes the group of an attempt and those of its ranks. Missing is OK; UNAVAILABLE while a process is
-// left in one.
-absl::Status RemoveCgroups(const std::string& path);
+// Removes the group of an attempt, those of its ranks and that of its runners, which may just be leaving:
+// waits for them for a moment. Missing is OK; UNAVAILABLE while a process is left in one.
+absl::Status RemoveCgroups(const std::string& path, absl::Time deadline);
 
 }  // namespace tp::local

@@ -154,11 +154,14 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
 }
 
 LaunchResult LocalBackend::HandOver(const LaunchSpec& spec, absl::Time deadline) const {
+  std::string runners_cgroup;
   if (!plan_.cgroup_parent.empty()) {
-    const absl::Status made = MakeCgroup(CgroupOfAttempt(plan_.cgroup_parent, spec.key));
+    const std::string group = CgroupOfAttempt(plan_.cgroup_parent, spec.key);
+    const absl::Status made = MakeCgroup(group);
     if (!made.ok()) return LaunchRefused{std::string(Message(made))};
+    runners_cgroup = group + "/runners";
   }
-  return machine_.tool.Launch(spec.key, spec.nonce, RenderPlan(spec, plan_), deadline);
+  return machine_.tool.Launch(spec.key, spec.nonce, RenderPlan(spec, plan_), runners_cgroup, deadline);
 }
 
 std::vector<Observation> LocalBackend::Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) {
@@ -205,13 +208,13 @@ absl::Status LocalBackend::Kill(const AttemptTarget& target, TrackedAttempt& att
   return attempt.Signal(StopLevel::kKill, deadline);
 }
 
-absl::Status LocalBackend::Remove(const AttemptTarget& target, absl::Time) {
+absl::Status LocalBackend::Remove(const AttemptTarget& target, absl::Time deadline) {
   {
     const std::lock_guard lock(mutex_);
     entries_.erase(target.key);
   }
   if (plan_.cgroup_parent.empty()) return absl::OkStatus();
-  return RemoveCgroups(CgroupOfAttempt(plan_.cgroup_parent, target.key));
+  return RemoveCgroups(CgroupOfAttempt(plan_.cgroup_parent, target.key), deadline);
 }
 
 absl::StatusOr<std::vector<InventoryItem>> LocalBackend::Inventory(absl::Time deadline) {

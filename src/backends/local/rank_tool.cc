@@ -66,9 +66,11 @@ absl::Status RankTool::Check(absl::Time deadline) const {
 }
 
 LaunchResult RankTool::Launch(const std::string& key, const std::string& nonce, std::string plan,
-                              absl::Time deadline) const {
+                              const std::string& cgroup, absl::Time deadline) const {
+  std::vector<std::string> argv = {path_, "launch"};
+  if (!cgroup.empty()) argv.insert(argv.end(), {"--cgroup", cgroup});
   const absl::StatusOr<CommandResult> result =
-      RunCommand({.argv = {path_, "launch"},
+      RunCommand({.argv = std::move(argv),
                   .env = {"LC_ALL=C", fmt::format("{}{}/{}", kLaunchMark, key, nonce)},
                   .stdin_bytes = std::move(plan)},
                  deadline);

@@ -22,7 +22,9 @@ class RankTool {
   // Whether the binary at `path` is a tp-rank that speaks this contract.
   absl::Status Check(absl::Time deadline) const;
 
-  LaunchResult Launch(const std::string& key, const std::string& nonce, std::string plan, absl::Time deadline) const;
+  // The runners go into `cgroup`, so that the end of tpd's own group is not theirs; empty: they stay in it.
+  LaunchResult Launch(const std::string& key, const std::string& nonce, std::string plan, const std::string& cgroup,
+                      absl::Time deadline) const;
 
   // OK also where the rank has not started or is gone.
   absl::Status Signal(const std::string& attempt_dir, int pool, int rank, StopLevel level, absl::Time deadline) const;

@@ -157,6 +157,22 @@ void FoldRestart(Step& step) {
               step.attempt->sight.last_seen.value_or(step.attempt->created_at));
 }
 
+void FoldClockSet(Step& step, absl::Duration by) {
+  const auto shift = [by](std::optional<absl::Time>& moment) {
+    if (moment) *moment += by;
+  };
+  shift(step.cooldown_until);
+  shift(step.backoff_until);
+  if (!step.attempt) return;
+  Sight& sight = step.attempt->sight;
+  shift(sight.last_seen);
+  shift(sight.unknown_since);
+  shift(sight.absent_since);
+  shift(sight.last_alive);
+  if (step.attempt->meter) step.attempt->meter->seen_at += by;
+  if (step.attempt->ending) shift(step.attempt->ending->escalate_at);
+}
+
 bool InGrace(const Ending& ending) { return ending.sent == SignalSent::kWarn || ending.sent == SignalSent::kTerm; }
 
 bool WorthSaving(const Step& before, const Step& after) {

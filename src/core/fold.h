@@ -16,6 +16,10 @@ void FoldObservation(Step& step, const Observation& observation, absl::Time now,
 // tpd has just started: time without it counts for no deadline, as time under Unknown does not.
 void FoldRestart(Step& step);
 
+// tpd's real-time clock was set by `by`. What counts from a moment or up to one goes on as if it had not
+// been; stamps of what happened stay as they were written.
+void FoldClockSet(Step& step, absl::Duration by);
+
 // The job has until `escalate_at` to end by itself. That goes on only while the job can be seen.
 bool InGrace(const Ending& ending);
 

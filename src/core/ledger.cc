@@ -75,7 +75,9 @@ void AddSigns(Latest& latest, const Meter& meter, const std::vector<RankObservat
     if (!rank.heartbeat) continue;
     latest.Add(OnMeterClock(meter, rank, rank.heartbeat->at), "last heartbeat of " + RankName(rank));
   }
-  if (last_sighting) latest.Add(absl::ToUnixMicros(*last_sighting), "last sighting");
+  if (!last_sighting) return;
+  latest.Add(SaturatingAdd(meter.opened.unix_us, absl::ToInt64Microseconds(*last_sighting - meter.seen_at)),
+             "last sighting");
 }
 
 // --- Months ---------------------------------------------------------------------------------------
@@ -124,8 +126,9 @@ void AppendField(std::string& bytes, int64_t field) { AppendField(bytes, std::st
 
 }  // namespace
 
-Meter OpenMeter(const std::vector<RankObservation>& ranks) {
+Meter OpenMeter(const std::vector<RankObservation>& ranks, absl::Time now) {
   Meter meter;
+  meter.seen_at = now;
   const HostStamp* last = nullptr;
   for (const RankObservation& rank : ranks) {
     if (rank.started && (last == nullptr || last->unix_us < rank.started->at.unix_us)) last = &rank.started->at;

@@ -35,11 +35,12 @@ struct LedgerRow {
   bool operator==(const LedgerRow&) const = default;
 };
 
-// Opens at the last rank's start record. Needs a start record of every rank.
-Meter OpenMeter(const std::vector<RankObservation>& ranks);
+// Opens at the last rank's start record. Needs a start record of every rank. `now` is tpd's clock.
+Meter OpenMeter(const std::vector<RankObservation>& ranks, absl::Time now);
 
 // Closes at the last rank's end record; durations come from the boot clock within one boot. Without an
-// end record of every rank: at the last heartbeat or sighting, whichever is later, flagged.
+// end record of every rank: at the last heartbeat or sighting, whichever is later, flagged. Sightings are
+// on tpd's clock, which need not agree with the hosts': their distance from meter.seen_at counts.
 void CloseMeter(Meter& meter, const std::vector<RankObservation>& ranks, std::optional<absl::Time> last_sighting);
 
 // Wall milliseconds of a closed meter, never negative.

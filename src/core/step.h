@@ -113,6 +113,7 @@ struct Ending {
 // The interval in which the attempt is metered (DESIGN 7).
 struct Meter {
   HostStamp opened;
+  absl::Time seen_at;                     // when tpd saw it, on tpd's clock: sightings count from here
   std::optional<int64_t> closed_unix_us;  // on the same clock as opened.unix_us
   bool flagged = false;                   // closed without an end record of every rank
   std::string evidence;

@@ -305,10 +305,12 @@ void RejectedForItsImage(Change& c) {
 
 // --- Actions: ending ------------------------------------------------------------------------------
 
+// A grace counts only while the job is seen. Given under Unknown it begins where that began: the next sight
+// moves it by all of that.
 void Send(Change& c, StopLevel level, SignalSent sent, absl::Duration until_next) {
   auto& ending = *c.step.attempt->ending;
   ending.sent = sent;
-  ending.escalate_at = c.now + until_next;
+  ending.escalate_at = (InGrace(ending) ? c.step.attempt->sight.unknown_since.value_or(c.now) : c.now) + until_next;
   c.effects.emplace_back(SignalAttempt{level});
 }
 void SendTerm(Change& c) { Send(c, StopLevel::kTerm, SignalSent::kTerm, c.policy.stop_grace); }
@@ -452,7 +454,7 @@ void WithdrawPending(Change& c) {
 void Run(Change& c) {
   c.step.ever_ran = true;
   c.step.relaunches = 0;
-  c.step.attempt->meter = OpenMeter(c.step.attempt->ranks);
+  c.step.attempt->meter = OpenMeter(c.step.attempt->ranks, c.now);
 }
 
 void RecordPast(Change& c, JobState outcome, const std::optional<Failure>& failure) {

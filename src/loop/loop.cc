@@ -72,6 +72,21 @@ std::optional<store::Txn> Loop::Turn(absl::Time now) {
   return Seal();
 }
 
+void Loop::ClockSet(absl::Duration by) {
+  for (auto& [n, run] : runs_) {
+    for (core::Step& step : run.steps) {
+      const core::Step before = step;
+      core::FoldClockSet(step, by);
+      if (before == step) continue;
+      batch_.steps.insert(step.ref);
+      batch_.changed = true;
+      Reindex(run, step);
+    }
+  }
+  for (auto& [at, id] : std::exchange(outbox_retries_, {})) outbox_retries_.emplace(at + by, id);
+  queued_.LookAtAll();
+}
+
 void Loop::Take(Input& input) {
   std::visit(Overloaded{
                  [&](CommandMessage& command) { TakeCommand(command); },

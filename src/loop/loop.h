@@ -78,6 +78,9 @@ class Loop {
   void Post(std::shared_ptr<const core::Registry> registry);
   void SetListener(CommitListener listener) { listener_ = std::move(listener); }
 
+  // The real-time clock was set: deadlines keep their distance, windows are looked at anew. Between turns.
+  void ClockSet(absl::Duration by);
+
   // Takes waiting messages and due timers and plans launches. Returns the transaction to commit, or
   // nothing where nothing changed.
   std::optional<store::Txn> Turn(absl::Time now);

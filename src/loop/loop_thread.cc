@@ -3,19 +3,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace tp::loop {
 namespace {
 
 constexpr auto kDiskFullRetry = std::chrono::milliseconds(200);
-// The wall clock may jump: no wait is longer than this without a look at it.
+// The real-time clock may be set meanwhile: no wait is longer than this without a look at it.
 constexpr absl::Duration kLongestSleep = absl::Seconds(60);
+// A clock that is slowly adjusted counts as set once this much has come together.
+constexpr absl::Duration kClockSet = absl::Seconds(1);
+
+absl::Duration SinceBoot() { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); }
 
 }  // namespace
 
 LoopThread::LoopThread(Loop& loop, store::Store& store, ThreadHooks hooks)
-    : loop_(loop), store_(store), hooks_(std::move(hooks)) {}
+    : loop_(loop),
+      store_(store),
+      hooks_(std::move(hooks)),
+      wall_ahead_(hooks_.wall_clock() - absl::UnixEpoch() - SinceBoot()) {}
 
 LoopThread::~LoopThread() { Stop(); }
 
@@ -112,8 +117,8 @@ bool LoopThread::Wait(std::unique_lock<std::mutex>& lock) {
     if (!next_) {
       if (!inbox_.empty() || loop_.HasMessages()) return true;
       const auto timer = loop_.NextTimer();
-      const absl::Duration sleep = timer ? *timer - absl::Now() : kLongestSleep;
-      if (sleep <= absl::ZeroDuration()) return true;
+      const absl::Duration sleep = timer ? *timer - hooks_.wall_clock() : kLongestSleep;
+      if (sleep <= absl::ZeroDuration() || ClockSetBy() != absl::ZeroDuration()) return true;
       busy_since_.reset();
       wake_loop_.wait_for(lock, absl::ToChronoNanoseconds(std::min(sleep, kLongestSleep)));
     } else {
@@ -143,10 +148,20 @@ void LoopThread::RunLoop() {
   wake_writer_.notify_one();
 }
 
+// Zero while it runs on as the steady clock does.
+absl::Duration LoopThread::ClockSetBy() const {
+  const absl::Duration by = hooks_.wall_clock() - absl::UnixEpoch() - SinceBoot() - wall_ahead_;
+  return absl::AbsDuration(by) < kClockSet ? absl::ZeroDuration() : by;
+}
+
 void LoopThread::TurnOnce() {
-  const absl::Time start = absl::Now();
-  std::optional<store::Txn> txn = loop_.Turn(start);
-  const int64_t took_us = absl::ToInt64Microseconds(absl::Now() - start);
+  const Clock::time_point start = Clock::now();
+  if (const absl::Duration by = ClockSetBy(); by != absl::ZeroDuration()) {
+    wall_ahead_ += by;
+    loop_.ClockSet(by);
+  }
+  std::optional<store::Txn> txn = loop_.Turn(hooks_.wall_clock());
+  const int64_t took_us = absl::ToInt64Microseconds(absl::FromChrono(Clock::now() - start));
   if (took_us > longest_turn_us_.load()) longest_turn_us_.store(took_us);
   if (txn) HandOver(*std::move(txn));
 }

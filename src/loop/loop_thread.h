@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "loop/loop.h"
 #include "store/store.h"
@@ -26,6 +27,8 @@ namespace tp::loop {
 enum class CommitPoint : uint8_t { kBefore, kAfter };
 
 struct ThreadHooks {
+  // The real-time clock, which others may set at any moment.
+  std::function<absl::Time()> wall_clock = absl::Now;
   // A commit that failed for another reason than a full disk: the state of the storage is not known.
   // Must not return.
   std::function<void(const absl::Status&)> fatal;
@@ -65,6 +68,7 @@ class LoopThread {
   void RunLoop();
   void RunWriter();
   bool Wait(std::unique_lock<std::mutex>& lock);
+  absl::Duration ClockSetBy() const;
   void TurnOnce();
   void HandOver(store::Txn txn);
   void Commit(const store::Txn& txn);
@@ -86,6 +90,7 @@ class LoopThread {
   bool ended_ = false;                             // guarded by mutex_: both threads are joined
   std::optional<Clock::time_point> busy_since_;    // guarded by mutex_: a message waits or a turn is computed
   std::optional<Clock::time_point> commit_since_;  // guarded by mutex_: a transaction waits or is written
+  absl::Duration wall_ahead_;                      // of the steady clock; the loop's thread only
   std::atomic<int64_t> longest_turn_us_{0};
   std::atomic<int64_t> commits_{0};
   std::thread loop_thread_;

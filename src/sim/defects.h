@@ -19,6 +19,7 @@ struct Defects {
   bool launch_repeated = false;   // at a restart a launch that is owed is sent a second time
   bool claims_ignored = false;    // by ranks
   bool unknown_is_absent = false;
+  bool clock_set_ignored = false;
   bool requests_forgotten = false;  // the same request id is another request
 };
 

@@ -95,7 +95,7 @@ void Monitor::Turned(const loop::Loop& loop, const core::Registry& registry, boo
   for (const auto& [n, run] : loop.runs()) promises_.Check(run);
   CheckCards(loop);
   if (!quiet || turns_ % kOverlookedEveryTurns != 0) return;
-  for (const core::StepRef& ref : Overlooked(loop.runs(), registry, timeline_.now())) {
+  for (const core::StepRef& ref : Overlooked(loop.runs(), registry, timeline_.wall())) {
     journal_.Break("run {} step {} could start and nobody looks at it", ref.run, ref.step);
   }
 }

@@ -77,6 +77,8 @@ ServerFaults DrawServer(Rng& rng) {
   faults.between_crashes = SometimesEvery(rng, {5 * kSecond, 5 * kMinute});
   faults.downtime = {100 * kMillisecond, rng.Draw({kSecond, 10 * kMinute})};
   faults.commit = {500, rng.Draw({kMillisecond, 300 * kMillisecond})};
+  faults.between_clock_sets = SometimesEvery(rng, {10 * kSecond, 10 * kMinute});
+  faults.clock_set = {kSecond, rng.Draw({kMinute, 24 * kHour})};
   return faults;
 }
 
@@ -140,6 +142,7 @@ void Calm(Options& options) {
   options.pace.pending = {0, 100 * kMillisecond};
   options.server.crash_at_commit = 0;
   options.server.between_crashes = {};
+  options.server.between_clock_sets = {};
   options.users.between_reloads = {};
 }
 

@@ -72,6 +72,8 @@ struct ServerFaults {
   Span between_crashes;     // zero: none at other moments
   Span downtime;
   Span commit;
+  Span between_clock_sets;  // zero: tpd's real-time clock is right
+  Span clock_set;           // how far, ahead or back
 };
 
 struct UserPlan {

@@ -16,8 +16,10 @@ bool Failed(const RankObservation& rank) { return rank.ended && !rank.ended->sig
 bool NamesAnEnd(const core::Step& step) {
   const core::Attempt& attempt = *step.attempt;
   if (!attempt.owned()) return false;
+  // A pause that was lifted while it is carried out is still carried out.
+  const bool pausing = step.pause.any() || (attempt.ending && attempt.ending->cause == core::EndCause::kPause);
   return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const RankObservation& rank) {
-    return Failed(rank) || (rank.ended && rank.ended->signalled() && !step.pause.any());
+    return Failed(rank) || (rank.ended && rank.ended->signalled() && !pausing);
   });
 }
 
@@ -143,14 +145,14 @@ void RowRules::Read(const TakenRow& row) {
   const auto* observed = std::get_if<core::Observed>(&row.change.event);
   if (observed != nullptr) {
     const bool seen = !std::holds_alternative<Unknown>(observed->observation);
-    const bool granted = attempt.granted_at && *attempt.granted_at < row.change.now;
-    if (seen && reading.seen_at && granted) reading.watched += row.change.now - *reading.seen_at;
+    if (seen && reading.seen_at && reading.granted) reading.watched += timeline_.now() - *reading.seen_at;
     if (seen && reading.seen_at && SentTo(row.before) == core::SignalSent::kTerm) {
-      reading.watched_term += row.change.now - *reading.seen_at;
+      reading.watched_term += timeline_.now() - *reading.seen_at;
       const bool patient = reading.watched_term <= 2 * policy_.stop_grace + absl::Minutes(1);
       if (!patient && SomeLeft(attempt)) journal_.Break("{}: no KILL follows TERM", attempt.key);
     }
-    reading.seen_at = seen ? std::optional(row.change.now) : std::nullopt;
+    reading.seen_at = seen ? std::optional(timeline_.now()) : std::nullopt;
+    reading.granted = attempt.granted_at.has_value();
     if (SentTo(row.before) == core::SignalSent::kNone && NamesAnEnd(row.before)) reading.evidence = true;
   }
   if (row.change.step.attempt) {
@@ -164,7 +166,7 @@ void RowRules::ReadSignals(const TakenRow& row, Reading& reading) {
   const core::SignalSent after = SentTo(row.change.step);
   if (before == after) return;
   const core::Step& step = row.change.step;
-  const absl::Time now = row.change.now;
+  const absl::Time now = timeline_.now();
   if (before == core::SignalSent::kNone) reading.signalled_for = step.attempt->ending->cause;
   switch (after) {
     case core::SignalSent::kNone:

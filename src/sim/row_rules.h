@@ -28,7 +28,7 @@ class RowRules : public WatchedTable::Watcher {
 
  private:
   // What is known of an attempt's end, from rows alone.
-  struct Reading {
+  struct Reading {          // moments on the true clock
     bool evidence = false;  // the records named an end before any signal was sent
     std::optional<core::EndCause> signalled_for;
     std::optional<absl::Time> warned_at;
@@ -36,6 +36,7 @@ class RowRules : public WatchedTable::Watcher {
     absl::Duration grace;         // of the warning
     absl::Duration watched;       // since the cards were granted, without gaps
     absl::Duration watched_term;  // since TERM, without gaps
+    bool granted = false;         // by the sight before
     std::optional<absl::Time> seen_at;
   };
 

@@ -12,6 +12,9 @@
 namespace tp::sim {
 namespace {
 
+// Within it a clock that was set is in a commit. Of one that no commit knows a flagged bill would tell.
+constexpr int64_t kClockSetCommitted = kMinute;
+
 constexpr Span kTurnDelay = {10, 2 * kMillisecond};
 
 loop::Settings MakeSettings(const Options& options, const Defects& defects, const core::Table& table) {
@@ -118,9 +121,34 @@ void Server::StartCrashes() {
 void Server::CrashLater() {
   timeline_.In(rng_.Draw(options_.server.between_crashes), [this] {
     if (options_.server.between_crashes.high_us == 0) return;
-    if (up()) Crash("between two instructions");
+    if (up() && MayCrash()) Crash("between two instructions");
     CrashLater();
   });
+}
+
+bool Server::MayCrash() const { return timeline_.now_us() >= no_crash_before_us_; }
+
+void Server::StartClockSets() {
+  if (options_.server.between_clock_sets.high_us > 0) SetClockLater();
+}
+
+void Server::SetClockLater() {
+  timeline_.In(rng_.Draw(options_.server.between_clock_sets), [this] {
+    if (options_.server.between_clock_sets.high_us == 0) return;
+    if (up()) SetClock();
+    SetClockLater();
+  });
+}
+
+void Server::SetClock() {
+  const absl::Duration far = absl::Microseconds(rng_.Draw(options_.server.clock_set));
+  const absl::Duration by = rng_.Chance(500) ? far : -far;
+  journal_.Note("the clock is set by {} s", absl::ToInt64Seconds(by));
+  timeline_.SetWall(by);
+  if (!defects_.clock_set_ignored) loop_->ClockSet(by);
+  no_crash_before_us_ = timeline_.now_us() + kClockSetCommitted;
+  armed_.reset();
+  Wake();
 }
 
 // --- Turns ----------------------------------------------------------------------------------------
@@ -128,7 +156,7 @@ void Server::CrashLater() {
 bool Server::Quiet() const {
   if (!up() || writing_ || next_ || loop_->HasMessages()) return false;
   const auto timer = loop_->NextTimer();
-  return !timer || *timer > timeline_.now();
+  return !timer || *timer > timeline_.wall();
 }
 
 void Server::Post(loop::Command command, loop::Reply reply) {
@@ -157,7 +185,7 @@ void Server::ArmTimer() {
   const auto timer = loop_->NextTimer();
   if (!timer || (armed_ && *armed_ <= *timer)) return;
   armed_ = timer;
-  timeline_.At(absl::ToUnixMicros(*timer), [this, life = life_, at = *timer] {
+  timeline_.AtWall(*timer, [this, life = life_, at = *timer] {
     if (life != life_ || armed_ != at) return;
     armed_.reset();
     Wake();
@@ -165,7 +193,7 @@ void Server::ArmTimer() {
 }
 
 void Server::Turn() {
-  std::optional<store::Txn> txn = loop_->Turn(timeline_.now());
+  std::optional<store::Txn> txn = loop_->Turn(timeline_.wall());
   if (observers_.turned) observers_.turned();
   if (txn) {
     next_ = std::move(txn);
@@ -188,7 +216,7 @@ void Server::StartWriting() {
 }
 
 void Server::FinishWriting() {
-  const bool crash = rng_.Chance(options_.server.crash_at_commit);
+  const bool crash = rng_.Chance(options_.server.crash_at_commit) && MayCrash();
   if (crash && rng_.Chance(500)) {
     writing_.reset();
     Crash("before a commit");

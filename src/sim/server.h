@@ -36,6 +36,7 @@ class Server {
 
   void Start();
   void StartCrashes();
+  void StartClockSets();
   bool up() const { return loop_ != nullptr; }
   // Rises with every start.
   int64_t life() const { return life_; }
@@ -53,6 +54,9 @@ class Server {
  private:
   void Crash(std::string_view when);
   void CrashLater();
+  bool MayCrash() const;
+  void SetClockLater();
+  void SetClock();
   void Wake();
   void ArmTimer();
   void Turn();
@@ -78,6 +82,7 @@ class Server {
   std::optional<absl::Time> armed_;
   bool turn_due_ = false;
   bool crashes_ = false;
+  int64_t no_crash_before_us_ = 0;
   int64_t life_ = 0;
 };
 

@@ -56,10 +56,11 @@ class Simulation {
     server_.Start();
     world_.StartOutages();
     server_.StartCrashes();
+    server_.StartClockSets();
     users_.Start();
     Stormy();
     if (!journal_.failed()) Calmly();
-    if (!journal_.failed()) CheckAtRest(server_, world_, promises_, monitor_, timeline_.now(), journal_);
+    if (!journal_.failed()) CheckAtRest(server_, world_, promises_, monitor_, timeline_.wall(), journal_);
     return Result();
   }
 

@@ -18,11 +18,17 @@ class Timeline {
 
   int64_t now_us() const { return now_us_; }
   absl::Time now() const { return absl::FromUnixMicros(now_us_); }
+  // tpd's real-time clock, which somebody may set.
+  absl::Time wall() const { return now() + wall_ahead_; }
+  void SetWall(absl::Duration by) { wall_ahead_ += by; }
   int64_t executed() const { return executed_; }
 
   void At(int64_t at_us, std::function<void()> happen) {
     queue_.push_back({std::max(at_us, now_us_), next_++, std::move(happen)});
     std::push_heap(queue_.begin(), queue_.end(), Later);
+  }
+  void AtWall(absl::Time at, std::function<void()> happen) {
+    At(absl::ToUnixMicros(at - wall_ahead_), std::move(happen));
   }
   void In(int64_t delay_us, std::function<void()> happen) { At(now_us_ + delay_us, std::move(happen)); }
 
@@ -49,6 +55,7 @@ class Timeline {
   }
 
   int64_t now_us_;
+  absl::Duration wall_ahead_;
   int64_t next_ = 0;
   int64_t executed_ = 0;
   std::vector<Entry> queue_;

@@ -167,8 +167,9 @@ void Fields(Visitor& visitor, T& value) {
 
 template <typename Visitor, Is<core::Meter> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [opened, closed_unix_us, flagged, evidence] = value;
+  auto& [opened, seen_at, closed_unix_us, flagged, evidence] = value;
   visitor("opened", opened);
+  visitor("seen_at", seen_at);
   visitor("closed_unix_us", closed_unix_us);
   visitor("flagged", flagged);
   visitor("evidence", evidence);

@@ -29,11 +29,12 @@ void End(RankObservation& rank, HostStamp at) {
 
 void Beat(RankObservation& rank, HostStamp at) { rank.heartbeat = Heartbeat{7, std::move(at)}; }
 
-absl::Time UnixUs(int64_t us) { return absl::FromUnixMicros(us); }
+// On tpd's clock, which says something else than the hosts'.
+const absl::Time kSeen = absl::FromUnixSeconds(1'000'000);
 
 TEST(OpenMeter, OpensAtTheLastStart) {
-  const Meter meter =
-      OpenMeter({Rank(0, 0, Stamp("a", 10, 1000)), Rank(0, 1, Stamp("b", 5, 3000)), Rank(0, 2, Stamp("c", 99, 2000))});
+  const Meter meter = OpenMeter(
+      {Rank(0, 0, Stamp("a", 10, 1000)), Rank(0, 1, Stamp("b", 5, 3000)), Rank(0, 2, Stamp("c", 99, 2000))}, kSeen);
   EXPECT_EQ(meter.opened, Stamp("b", 5, 3000));
   EXPECT_FALSE(meter.closed_unix_us.has_value());
   EXPECT_EQ(MeteredMs(meter), 0);
@@ -43,8 +44,8 @@ TEST(CloseMeter, ClosesAtTheLastEndByTheBootClock) {
   std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 100, 1'000'000)), Rank(0, 1, Stamp("a", 200, 1'000'100))};
   End(ranks[0], Stamp("a", 100 + 5 * kSecondUs, 0));
   End(ranks[1], Stamp("a", 200 + 7 * kSecondUs, 0));  // real time was set back meanwhile
-  Meter meter = OpenMeter(ranks);
-  CloseMeter(meter, ranks, UnixUs(99 * kSecondUs));
+  Meter meter = OpenMeter(ranks, kSeen);
+  CloseMeter(meter, ranks, kSeen + absl::Seconds(99));
   EXPECT_EQ(MeteredMs(meter), 7000);
   EXPECT_FALSE(meter.flagged);
   EXPECT_EQ(meter.evidence, "end record of pool 0 rank 1");
@@ -54,7 +55,7 @@ TEST(CloseMeter, MeasuresARankOnAnotherHostByThatHostsBootClock) {
   std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 0, 1000)), Rank(0, 1, Stamp("b", 500, 900))};
   End(ranks[0], Stamp("a", 2 * kSecondUs, 77));
   End(ranks[1], Stamp("b", 500 + 3 * kSecondUs, 88));
-  Meter meter = OpenMeter(ranks);
+  Meter meter = OpenMeter(ranks, kSeen);
   CloseMeter(meter, ranks, std::nullopt);
   EXPECT_EQ(*meter.closed_unix_us, 900 + 3 * kSecondUs);
 }
@@ -62,7 +63,7 @@ TEST(CloseMeter, MeasuresARankOnAnotherHostByThatHostsBootClock) {
 TEST(CloseMeter, TakesRealTimeAfterAReboot) {
   std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 0, 1000))};
   End(ranks[0], Stamp("rebooted", 5, 1000 + 4 * kSecondUs));
-  Meter meter = OpenMeter(ranks);
+  Meter meter = OpenMeter(ranks, kSeen);
   CloseMeter(meter, ranks, std::nullopt);
   EXPECT_EQ(MeteredMs(meter), 4000);
 }
@@ -71,31 +72,31 @@ TEST(CloseMeter, WithoutAnEndRecordTakesTheLaterOfHeartbeatAndSightingAndFlagsIt
   std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 0, 0)), Rank(1, 0, Stamp("a", 0, 0))};
   End(ranks[0], Stamp("a", 1 * kSecondUs, 0));
   Beat(ranks[1], Stamp("a", 3 * kSecondUs, 0));
-  Meter meter = OpenMeter(ranks);
-  CloseMeter(meter, ranks, UnixUs(2 * kSecondUs));
+  Meter meter = OpenMeter(ranks, kSeen);
+  CloseMeter(meter, ranks, kSeen + absl::Seconds(2));
   EXPECT_EQ(MeteredMs(meter), 3000);
   EXPECT_TRUE(meter.flagged);
   EXPECT_EQ(meter.evidence, "no end record of pool 1 rank 0; closed at last heartbeat of pool 1 rank 0");
 
-  CloseMeter(meter, ranks, UnixUs(4 * kSecondUs));
+  CloseMeter(meter, ranks, kSeen + absl::Seconds(4));
   EXPECT_EQ(MeteredMs(meter), 4000);
   EXPECT_EQ(meter.evidence, "no end record of pool 1 rank 0; closed at last sighting");
 }
 
 TEST(CloseMeter, ALateEndRecordClearsTheFlag) {
   std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 0, 0))};
-  Meter meter = OpenMeter(ranks);
-  CloseMeter(meter, ranks, UnixUs(9 * kSecondUs));
+  Meter meter = OpenMeter(ranks, kSeen);
+  CloseMeter(meter, ranks, kSeen + absl::Seconds(9));
   EXPECT_TRUE(meter.flagged);
   End(ranks[0], Stamp("a", 6 * kSecondUs, 0));
-  CloseMeter(meter, ranks, UnixUs(9 * kSecondUs));
+  CloseMeter(meter, ranks, kSeen + absl::Seconds(9));
   EXPECT_FALSE(meter.flagged);
   EXPECT_EQ(MeteredMs(meter), 6000);
 }
 
 TEST(CloseMeter, WithoutAnySignIsEmptyAndFlagged) {
   const std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 0, 5000))};
-  Meter meter = OpenMeter(ranks);
+  Meter meter = OpenMeter(ranks, kSeen);
   CloseMeter(meter, ranks, std::nullopt);
   EXPECT_EQ(meter.closed_unix_us, 5000);
   EXPECT_TRUE(meter.flagged);
@@ -104,7 +105,7 @@ TEST(CloseMeter, WithoutAnySignIsEmptyAndFlagged) {
 TEST(CloseMeter, IsNeverNegative) {
   std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", 100, 5000))};
   End(ranks[0], Stamp("a", 0, 0));
-  Meter meter = OpenMeter(ranks);
+  Meter meter = OpenMeter(ranks, kSeen);
   CloseMeter(meter, ranks, std::nullopt);
   EXPECT_EQ(MeteredMs(meter), 0);
 }
@@ -113,7 +114,7 @@ TEST(CloseMeter, CutsOffAForgedEnd) {
   for (const int64_t forged : {INT64_MAX, INT64_MIN}) {
     std::vector<RankObservation> ranks = {Rank(0, 0, Stamp("a", -forged / 2, 1000))};
     End(ranks[0], Stamp("a", forged, forged));
-    Meter meter = OpenMeter(ranks);
+    Meter meter = OpenMeter(ranks, kSeen);
     CloseMeter(meter, ranks, std::nullopt);
     EXPECT_LE(MeteredMs(meter), int64_t{3660} * 24 * 3600 * 1000);
     EXPECT_EQ(meter.flagged, forged > 0);

@@ -1,6 +1,7 @@
 // What is seen and what is not: deadlines, absence and the end of the meter.
 #include <gtest/gtest.h>
 
+#include "core/fold.h"
 #include "world.h"
 
 namespace tp::core::test {
@@ -71,6 +72,54 @@ TEST(Sight, TheGraceOfATermWaitsToo) {
   EXPECT_FALSE(w.Signal());
   w.After(absl::Seconds(1), TimerFired{});
   EXPECT_EQ(w.Signal(), StopLevel::kKill);
+}
+
+TEST(Sight, AGraceGivenWhileTheJobCannotBeSeenBeginsWithTheNextSight) {
+  World w;
+  w.RunAll();
+  w.Do(Nothing("host unreachable"));
+  w.After(absl::Minutes(40), StopRequested{});
+  EXPECT_EQ(w.Signal(), StopLevel::kTerm);
+  w.After(absl::Minutes(1), Seen({Up(0)}));
+  w.After(absl::Seconds(29), TimerFired{});
+  EXPECT_FALSE(w.Signal());
+  w.After(absl::Seconds(1), TimerFired{});
+  EXPECT_EQ(w.Signal(), StopLevel::kKill);
+}
+
+// tpd's clock is set while a job is stopped: the grace lasts as long as it was meant to.
+TEST(Sight, AClockThatIsSetMovesDeadlinesAlong) {
+  for (const absl::Duration by : {absl::Hours(5), -absl::Hours(5)}) {
+    World w;
+    w.RunAll();
+    w.Do(StopRequested{});
+    w.now += by;
+    FoldClockSet(w.step, by);
+    w.After(absl::Seconds(29), TimerFired{});
+    EXPECT_EQ(w.Signal(), std::nullopt);
+    w.After(absl::Seconds(1), TimerFired{});
+    EXPECT_EQ(w.Signal(), StopLevel::kKill);
+  }
+}
+
+TEST(Sight, AClockThatIsSetIsNoTimeThatWasSeen) {
+  World w;
+  w.RunAll();
+  const absl::Duration ran = w.step.ran;
+  w.now += absl::Hours(5);
+  FoldClockSet(w.step, absl::Hours(5));
+  w.After(absl::Seconds(3), Seen({Up(0)}));
+  EXPECT_EQ(w.step.ran, ran + absl::Seconds(3));
+}
+
+TEST(Sight, AClockThatIsSetConfirmsNoAbsence) {
+  World w;
+  w.RunAll();
+  w.Do(Observed{Absent{}});
+  w.now += absl::Hours(5);
+  FoldClockSet(w.step, absl::Hours(5));
+  w.Do(Observed{Absent{}});
+  EXPECT_EQ(w.step.state, kRunning);
 }
 
 // However often it is looked at.

@@ -56,6 +56,21 @@ TEST_F(Threads, ManyPostersAtOnce) {
   EXPECT_EQ(good, 400);
 }
 
+// Somebody sets the clock an hour ahead: what is shown and counted from a moment goes along.
+TEST_F(Threads, AClockThatIsSetIsNoticed) {
+  std::atomic<int64_t> ahead_s = 0;
+  ThreadHooks hooks;
+  hooks.wall_clock = [&] { return absl::Now() + absl::Seconds(ahead_s.load()); };
+  Run(*h_.store, std::move(hooks));
+  ASSERT_TRUE(Submit(1).get().ok());
+  ahead_s = 3600;
+  ASSERT_TRUE(Submit(2).get().ok());
+  thread_->Stop();
+  const auto& attempt = h_.loop->runs().at(1).steps[0].attempt;
+  ASSERT_TRUE(attempt);
+  EXPECT_GT(*attempt->sight.last_seen, attempt->created_at + absl::Minutes(59));
+}
+
 // A disk that is full for a while.
 class FullStore : public store::Store {
  public:

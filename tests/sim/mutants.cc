@@ -351,6 +351,7 @@ std::vector<Mutant> AllMutants() {
       Seam("a launch is sent again at a restart", &Defects::launch_repeated),
       Seam("ranks do not look at the claim", &Defects::claims_ignored),
       Seam("a request id is not remembered", &Defects::requests_forgotten),
+      Seam("a clock that is set moves no deadline along", &Defects::clock_set_ignored),
       OneAbsentIsEnough(),
       Seam("Unknown is taken for Absent", &Defects::unknown_is_absent),
       BudgetIgnored(),

@@ -39,7 +39,7 @@ core::Attempt LiveAttempt() {
   attempt.ranks[0].started = StartRecord{"0123456789abcdef", Stamp(21'000'000), 0};
   attempt.ranks[0].heartbeat = Heartbeat{3, Stamp(25'000'000)};
   attempt.granted_at = At(20);
-  attempt.meter = core::Meter{Stamp(21'000'000), std::nullopt, false, ""};
+  attempt.meter = core::Meter{Stamp(21'000'000), At(22), std::nullopt, false, ""};
   attempt.ending =
       core::Ending{core::EndCause::kStop, std::nullopt, core::SignalSent::kTerm, core::FenceState::kNotAsked, At(60)};
   attempt.sight.last_seen = At(30);

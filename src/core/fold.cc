@@ -1,6 +1,7 @@
 #include "core/fold.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/overloaded.h"
 
@@ -20,11 +21,15 @@ void MergeRank(RankObservation& known, const RankObservation& seen) {
   if (known.tree != Tree::kGone) known.tree = seen.tree;
 }
 
+// In the order of EmptyRanks.
+auto PlaceOf(const RankObservation& rank) { return std::pair(rank.pool, rank.rank); }
+
 void MergeRanks(Attempt& attempt, const std::vector<RankObservation>& seen) {
   for (const RankObservation& rank : seen) {
-    for (RankObservation& known : attempt.ranks) {
-      if (known.pool == rank.pool && known.rank == rank.rank) MergeRank(known, rank);
-    }
+    const auto known =
+        std::lower_bound(attempt.ranks.begin(), attempt.ranks.end(), rank,
+                         [](const RankObservation& a, const RankObservation& b) { return PlaceOf(a) < PlaceOf(b); });
+    if (known != attempt.ranks.end() && PlaceOf(*known) == PlaceOf(rank)) MergeRank(*known, rank);
   }
 }
 

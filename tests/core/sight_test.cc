@@ -15,6 +15,20 @@ Observed Granted() {
   return {granted};
 }
 
+TEST(Sight, RanksAreKnownByPoolAndRankInWhateverOrderTheyCome) {
+  World w(3);
+  w.Launch();
+  RankObservation stranger = Up(7);
+  RankObservation other_pool = Up(0);
+  other_pool.pool = 1;
+  w.Do(Seen({Up(2), stranger, other_pool, Up(0)}));
+  const std::vector<RankObservation>& ranks = w.step.attempt->ranks;
+  ASSERT_EQ(ranks.size(), 3u);
+  EXPECT_EQ(ranks[0].started, Start(0));
+  EXPECT_FALSE(ranks[1].started);
+  EXPECT_EQ(ranks[2].started, Start(200));
+}
+
 TEST(Sight, TimeUnderUnknownIsNoPartOfTheStartTimeout) {
   World w;
   w.Launch();

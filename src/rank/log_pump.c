@@ -91,6 +91,29 @@ static ssize_t write_some(struct writer* writer, const char* bytes, size_t size)
   return written;
 }
 
+static bool write_system_log(const struct writer* writer, const char* text, size_t size) {
+  int fd =
+      openat(writer->dir_fd, writer->system_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0660);
+  if (fd < 0) return false;
+  bool written = io_write_all(fd, text, size);
+  close(fd);
+  return written;
+}
+
+// The storage that refused the output may refuse this line too: tried again until it is written.
+static void tell_of_lost_bytes(const struct writer* writer) {
+  struct log_state* state = writer->state;
+  if (state->told_lost_bytes == state->lost_bytes) return;
+  char line[192];
+  int size =
+      snprintf(line, sizeof line,
+               "%lld tp-rank: the storage refused the job's output for more than %lld ms: %llu bytes after the "
+               "first %llu of its log are lost\n",
+               (long long)clock_now().unix_us, (long long)writer->options->log_stall_ms,
+               (unsigned long long)(state->lost_bytes - state->told_lost_bytes), (unsigned long long)state->gap_bytes);
+  if (write_system_log(writer, line, (size_t)size)) state->told_lost_bytes = state->lost_bytes;
+}
+
 // Holds the job's output up while storage fails, but not for ever: a full disk must not keep a job
 // and its cards waiting in write().
 static void write_or_drop(struct writer* writer, const char* bytes, size_t size) {
@@ -104,19 +127,12 @@ static void write_or_drop(struct writer* writer, const char* bytes, size_t size)
     }
     if (writer->stalled_ms >= writer->options->log_stall_ms) {
       writer->state->lost_bytes += size;
+      writer->state->gap_bytes = writer->state->written_bytes;
       return;
     }
     clock_sleep_ms(STORAGE_RETRY_MS);
     writer->stalled_ms += STORAGE_RETRY_MS;
   }
-}
-
-static void write_system_log(const struct writer* writer, const char* text, size_t size) {
-  int fd =
-      openat(writer->dir_fd, writer->system_log_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0660);
-  if (fd < 0) return;
-  io_write_all(fd, text, size);
-  close(fd);
 }
 
 // False once the pipe has ended or, for a non-blocking one, is empty.
@@ -126,6 +142,7 @@ static bool copy_data(struct writer* writer, int data_fd) {
   if (got < 0 && errno == EINTR) return true;
   if (got <= 0) return false;
   write_or_drop(writer, chunk, (size_t)got);
+  if (writer->stalled_ms == 0) tell_of_lost_bytes(writer);
   return true;
 }
 
@@ -176,6 +193,7 @@ static void run_helper(struct log_state* state, int dir_fd, const struct run_opt
   snprintf(writer.system_log_name, sizeof writer.system_log_name, "%s-%s.system.log", options->pool, options->rank);
   ensure_open(&writer);  // followers find an empty log from the start
   pump(&writer, data_fd, control_fd);
+  tell_of_lost_bytes(&writer);
   if (state->written_bytes > 0 && writer.log_fd >= 0) fsync(writer.log_fd);
 }
 

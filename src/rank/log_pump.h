@@ -14,6 +14,8 @@ enum { LOG_SEGMENTS_MAX = 8 };
 struct log_state {
   uint64_t written_bytes;                     // of the whole stream
   uint64_t lost_bytes;                        // dropped because of storage errors
+  uint64_t told_lost_bytes;                   // of these, what the system log tells of
+  uint64_t gap_bytes;                         // position in the stream after which the last were dropped
   uint64_t segment_start_bytes;               // position of the current file's first byte
   uint64_t segment_starts[LOG_SEGMENTS_MAX];  // rotated files still kept, oldest first
   uint32_t segment_count;

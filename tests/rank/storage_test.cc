@@ -102,6 +102,22 @@ TEST_F(FullDiskTest, EndRecordHasItsPlaceAndLostOutputIsCounted) {
   EXPECT_GT(std::stoll(exit.at("log_lost_bytes")), 400'000);
 }
 
+TEST_F(FullDiskTest, LostOutputIsToldInTheSystemLogOnceThereIsSpace) {
+  Child runner = attempt_.Start(RunnerKind::kBinary,
+                                Shell("cat /dev/zero >filler 2>/dev/null; head -c 1500000 /dev/zero; touch full; "
+                                      "while [ -e full ]; do sleep 0.01; done; echo end"),
+                                {.extra = {"--log-stall-ms", "0"}});
+  ASSERT_TRUE(attempt_.WaitForMark("full"));
+  ASSERT_EQ(mount("none", attempt_.dir().c_str(), nullptr, MS_REMOUNT, "size=16m"), 0);
+  fs::remove(attempt_.work() / "full");
+  EXPECT_EQ(runner.Wait(), 0);
+  const Record exit = attempt_.Exit();
+  EXPECT_NE(exit.at("log_lost_bytes"), "0");
+  const std::string told = ReadFile(attempt_.File(".system.log"));
+  EXPECT_NE(told.find("the storage refused the job's output"), std::string::npos) << told;
+  EXPECT_EQ(std::stoll(exit.at("log_bytes")) + std::stoll(exit.at("log_lost_bytes")), 1'500'004);
+}
+
 TEST_F(FullDiskTest, OutputWaitsForSpace) {
   Child runner =
       attempt_.Start(RunnerKind::kBinary,

@@ -50,11 +50,8 @@ struct RetryRun {
 struct AddSnapshot {
   store::SnapshotRow snapshot;
 };
-struct AddToken {
-  store::TokenRow token;
-};
 
-using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, AddSnapshot, AddToken>;
+using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, AddSnapshot>;
 
 // A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
 // operators and admins any; PERMISSION_DENIED.

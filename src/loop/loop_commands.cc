@@ -131,14 +131,6 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                           Audit(command, 0, "snapshot " + add.snapshot.id);
                           return answer;
                         },
-                        [&](const AddToken& add) -> absl::StatusOr<Answer> {
-                          batch_.txn.tokens.push_back(add.token);
-                          Answer answer;
-                          answer.note = add.token.id;
-                          Remember(command, answer);
-                          Audit(command, 0, fmt::format("token {} for {}", add.token.id, add.token.user));
-                          return answer;
-                        },
                     },
                     command.action);
 }

@@ -175,6 +175,7 @@ class Loop {
 
   const Settings settings_;
   std::shared_ptr<const core::Registry> registry_;
+  void NoteShape(core::Step& step, const std::string& why);
   EffectSink& sink_;
   const std::function<std::string()> nonce_;
   CommitListener listener_;

@@ -57,16 +57,21 @@ core::ResolvedShape Loop::ShapeOf(const core::Step& step, std::string* why) cons
   return {};
 }
 
+// Whether its shape resolves has changed, or why it does not.
+void Loop::NoteShape(core::Step& step, const std::string& why) {
+  step.hold.shape = why;
+  batch_.steps.insert(step.ref);
+  const bool valid = why.empty();
+  Log(step, valid ? "shape released" : "shape held", step.state, step.state,
+      valid ? "its shape is valid again" : fmt::format("its shape is no longer valid: {}", why));
+}
+
 absl::StatusOr<bool> Loop::Consider(core::StepRef ref, std::set<std::string>& full) {
   core::RunWithSteps& run = runs_.at(ref.run);
   core::Step& step = run.steps[static_cast<size_t>(ref.step)];
   std::string why;
   core::ResolvedShape shape = ShapeOf(step, &why);
-  if (why != step.hold.shape) {
-    step.hold.shape = why;
-    batch_.steps.insert(ref);
-    batch_.changed = true;
-  }
+  if (why != step.hold.shape) NoteShape(step, why);
   const std::string size = why.empty() ? SizeOf(shape, step.avoid_node) : "";
   if (full.contains(size)) {
     queued_.Keep(ref, std::nullopt, size);

@@ -200,13 +200,22 @@ TEST(Loop, ShapeThatNoLongerResolvesHoldsUntilTheRegistryAllowsIt) {
   h.Settle();
   EXPECT_TRUE(h.store->GetRun(waiting).value().steps[0].hold.shape.empty());
   EXPECT_EQ(h.State(waiting), kSubmitted);
+  std::vector<std::string> told;
+  h.loop->SetListener([&](const CommitNotice& notice) {
+    for (const store::EventRow& event : notice.events) {
+      if (event.run == waiting) told.push_back(event.event);
+    }
+  });
 }
 
 TEST(Loop, CommitNoticesCarryTheEventsInOrder) {
   Harness h;
+  EXPECT_EQ(told, std::vector<std::string>({"shape held"}));
   std::vector<int64_t> revisions;
   h.loop->SetListener([&](const CommitNotice& notice) {
     for (const store::EventRow& event : notice.events) revisions.push_back(event.revision);
+  ASSERT_GE(told.size(), 2u);
+  EXPECT_EQ(told[1], "shape released");
   });
   h.Submit();
   h.Observe(h.sink.Last("launch").key, Harness::UpOrOver(1, 0));

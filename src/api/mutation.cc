@@ -24,6 +24,21 @@ void Complete(Context& context, int64_t run, std::string note, const MutatedThen
            });
 }
 
+// From the loop's thread to ours.
+loop::Reply Continue(Context& context, MutatedThen then) {
+  return [&context, then = std::move(then)](absl::StatusOr<loop::Answer> answer) {
+    context.calls.Post([&context, then, answer = std::move(answer)]() mutable {
+      if (!answer.ok()) {
+        then(answer.status());
+      } else if (answer->live) {
+        then(Mutated{.run = *std::move(answer->live), .note = std::move(answer->note)});
+      } else {
+        Complete(context, answer->run, std::move(answer->note), then);
+      }
+    });
+  };
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<store::RequestRow>> FindAnswered(Context& context, const Call& call,
@@ -39,17 +54,11 @@ absl::StatusOr<std::optional<store::RequestRow>> FindAnswered(Context& context, 
 }
 
 void Mutate(Context& context, loop::Command command, MutatedThen then) {
-  context.loop.Post(std::move(command), [&context, then = std::move(then)](absl::StatusOr<loop::Answer> answer) {
-    context.calls.Post([&context, then, answer = std::move(answer)]() mutable {
-      if (!answer.ok()) {
-        then(answer.status());
-      } else if (answer->live) {
-        then(Mutated{.run = *std::move(answer->live), .note = std::move(answer->note)});
-      } else {
-        Complete(context, answer->run, std::move(answer->note), then);
-      }
-    });
-  });
+  context.loop.Post(std::move(command), Continue(context, std::move(then)));
+}
+
+void Preview(Context& context, loop::DryRun dry_run, MutatedThen then) {
+  context.loop.Post(std::move(dry_run), Continue(context, std::move(then)));
 }
 
 void Repeat(Context& context, const store::RequestRow& answered, const MutatedThen& then) {

@@ -29,6 +29,9 @@ using MutatedThen = std::function<void(absl::StatusOr<Mutated>)>;
 // Posts the command and calls `then` on a thread of context.calls with the run as it is afterwards.
 void Mutate(Context& context, loop::Command command, MutatedThen then);
 
+// The same for what is only asked: nothing is created, nothing remembered.
+void Preview(Context& context, loop::DryRun dry_run, MutatedThen then);
+
 // The run that an earlier answer spoke of.
 void Repeat(Context& context, const store::RequestRow& answered, const MutatedThen& then);
 

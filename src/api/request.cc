@@ -219,7 +219,6 @@ absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request)
     TP_ASSIGN_OR_RETURN(core::StepSpec step, ParseStep(request, index, to.steps));
     to.steps.push_back(std::move(step));
   }
-  to.dry_run = request.dry_run();
   return to;
 }
 

@@ -70,8 +70,7 @@ void Submit(Context& context, const Call& call, const v1::SubmitRunRequest& requ
   if (!action.ok()) return done(action.status());
   MutatedThen then = SubmitAnswer(context, call, response, done);
   if (request.dry_run()) {
-    // Nothing is created, so there is nothing to remember.
-    return Mutate(context, MakeCommand(call, "dry-run", "", *std::move(action)), std::move(then));
+    return Preview(context, {.who = call.principal(), .submit = *std::move(action)}, std::move(then));
   }
   if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
   std::string body = BodySha256(call.method, request);

@@ -31,7 +31,6 @@ struct SubmitRun {
   std::string snapshot_id;
   std::map<std::string, std::string> labels;
   std::vector<core::StepSpec> steps;
-  bool dry_run = false;  // resolve and say which gates it would meet; nothing is created
 };
 // A run that is over is not in the loop's memory: for these the caller reads it from the store and
 // hands it in; where the loop has the run, that is what counts.
@@ -61,6 +60,13 @@ struct Command {
   std::string method;       // for the audit
   std::string body_sha256;  // of the request; the same id with another body is ALREADY_EXISTS
   Action action;
+};
+
+// What a submission would come to: its shape, notes and the gates it would meet. Creates nothing and has
+// no request id, so that nothing of it is remembered.
+struct DryRun {
+  Principal who;
+  SubmitRun submit;
 };
 
 // A run as the loop sees it now, with what holds its queued steps.

@@ -51,6 +51,9 @@ void Loop::Recover() {
 void Loop::Post(Command command, Reply reply) {
   messages_.push_back(CommandMessage{std::move(command), std::move(reply)});
 }
+void Loop::Post(DryRun dry_run, Reply reply) {
+  messages_.push_back(DryRunMessage{std::move(dry_run), std::move(reply)});
+}
 void Loop::Post(Query query, QueryReply reply) {
   messages_.push_back(QueryMessage{std::move(query), std::move(reply)});
 }
@@ -90,6 +93,7 @@ void Loop::ClockSet(absl::Duration by) {
 void Loop::Take(Input& input) {
   std::visit(Overloaded{
                  [&](CommandMessage& command) { TakeCommand(command); },
+                 [&](DryRunMessage& dry_run) { TakeDryRun(dry_run); },
                  [&](QueryMessage& query) {
                    std::vector<LiveRun> found;
                    for (int64_t n : query.query.runs) {
@@ -134,9 +138,11 @@ void Loop::TakeTimers() {
 std::vector<std::function<void()>> Loop::Abandon() {
   std::vector<std::function<void()>> answers;
   for (Input& input : std::exchange(messages_, {})) {
-    if (auto* command = std::get_if<CommandMessage>(&input)) {
-      answers.push_back([reply = std::move(command->reply)] { reply(Unavailable("tpd is stopping: try again")); });
-    }
+    const auto refuse = [&answers](Reply reply) {
+      answers.push_back([reply = std::move(reply)] { reply(Unavailable("tpd is stopping: try again")); });
+    };
+    if (auto* command = std::get_if<CommandMessage>(&input)) refuse(std::move(command->reply));
+    if (auto* dry_run = std::get_if<DryRunMessage>(&input)) refuse(std::move(dry_run->reply));
     if (auto* query = std::get_if<QueryMessage>(&input)) {
       answers.push_back([reply = std::move(query->reply)] { reply({}); });
     }

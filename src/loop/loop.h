@@ -72,6 +72,7 @@ class Loop {
 
   // Messages wait for the next turn, in order.
   void Post(Command command, Reply reply);
+  void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
@@ -104,12 +105,17 @@ class Loop {
     Command command;
     Reply reply;
   };
+  struct DryRunMessage {
+    DryRun dry_run;
+    Reply reply;
+  };
   struct QueryMessage {
     Query query;
     QueryReply reply;
   };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input = std::variant<CommandMessage, QueryMessage, EffectAnswered, AttemptObserved, RegistryMessage>;
+  using Input =
+      std::variant<CommandMessage, DryRunMessage, QueryMessage, EffectAnswered, AttemptObserved, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -127,10 +133,12 @@ class Loop {
 
   // Commands (loop_commands.cc)
   void TakeCommand(CommandMessage& message);
+  void TakeDryRun(DryRunMessage& message);
+  void ReplyLater(Reply reply, absl::StatusOr<Answer> answer);
   absl::StatusOr<Answer> Carry(const Command& command);
   absl::StatusOr<Answer> Submit(const Command& command, const SubmitRun& submit);
-  absl::StatusOr<core::RunWithSteps> NewRun(const Command& command, const SubmitRun& submit,
-                                            std::vector<std::string>* notes) const;
+  absl::StatusOr<core::RunWithSteps> NewRun(const Principal& who, const SubmitRun& submit, std::string* note) const;
+  absl::StatusOr<Answer> Preview(const DryRun& dry_run) const;
   absl::StatusOr<Answer> Steer(const Command& command, const core::RunWithSteps& stored,
                                const std::function<core::Event(const core::RunWithSteps&)>& make_event);
   absl::Status ApplyToOver(const core::Step& step, const core::Event& event, std::string* note) const;
@@ -167,6 +175,7 @@ class Loop {
 
   // Planner (loop_plan.cc)
   void Plan();
+  void NoteShape(core::Step& step, const std::string& why);
   absl::StatusOr<bool> Consider(core::StepRef ref, std::set<std::string>& full);
   absl::Status Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
   core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
@@ -175,7 +184,6 @@ class Loop {
 
   const Settings settings_;
   std::shared_ptr<const core::Registry> registry_;
-  void NoteShape(core::Step& step, const std::string& why);
   EffectSink& sink_;
   const std::function<std::string()> nonce_;
   CommitListener listener_;

@@ -52,8 +52,16 @@ void Loop::TakeCommand(CommandMessage& message) {
   } else {
     answer = Guarded([&] { return Carry(message.command); });
   }
+  ReplyLater(std::move(message.reply), std::move(answer));
+}
+
+void Loop::TakeDryRun(DryRunMessage& message) {
+  ReplyLater(std::move(message.reply), Guarded([&] { return Preview(message.dry_run); }));
+}
+
+void Loop::ReplyLater(Reply reply, absl::StatusOr<Answer> answer) {
   batch_.leaving.push_back(
-      [reply = std::move(message.reply), answer = std::move(answer)]() mutable { reply(std::move(answer)); });
+      [reply = std::move(reply), answer = std::move(answer)]() mutable { reply(std::move(answer)); });
 }
 
 std::optional<absl::StatusOr<Answer>> Loop::Remembered(const Command& command) const {
@@ -135,17 +143,23 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                     command.action);
 }
 
-absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const SubmitRun& submit,
-                                                std::vector<std::string>* notes) const {
+// `note`: what the user is told of it.
+absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Principal& who, const SubmitRun& submit,
+                                                std::string* note) const {
+  if (!who.at_least(store::Role::kUser)) {
+    return Error(absl::StatusCode::kPermissionDenied, "{} may look but not submit: ask an admin for the role user",
+                 who.user);
+  }
   TP_RETURN_IF_ERROR(CheckSteps(submit.steps));
   core::RunWithSteps run;
   run.run.n = meta_.next_run;
   run.run.slug = core::MakeSlug(submit.name);
-  run.run.owner = command.who.user;
-  run.run.project = submit.project.empty() ? command.who.user : submit.project;
+  run.run.owner = who.user;
+  run.run.project = submit.project.empty() ? who.user : submit.project;
   run.run.snapshot_id = submit.snapshot_id;
   run.run.labels = submit.labels;
   run.run.created_at = now_;
+  std::vector<std::string> notes;
   for (size_t i = 0; i < submit.steps.size(); ++i) {
     core::Step step;
     step.ref = {run.run.n, static_cast<int32_t>(i)};
@@ -153,27 +167,28 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Command& command, const Su
     step.created_at = now_;
     step.entered_at = now_;
     TP_ASSIGN_OR_RETURN(core::ResolvedShape shape, core::ResolveShape(*registry_, step.spec.profiles));
-    notes->insert(notes->end(), shape.notes.begin(), shape.notes.end());
-    for (const core::PoolShape& pool : shape.pools) TP_RETURN_IF_ERROR(core::MergeEnv(step.spec, pool, notes).status());
+    notes.insert(notes.end(), shape.notes.begin(), shape.notes.end());
+    for (const core::PoolShape& pool : shape.pools) {
+      TP_RETURN_IF_ERROR(core::MergeEnv(step.spec, pool, &notes).status());
+    }
     run.steps.push_back(std::move(step));
   }
+  *note = fmt::format("{}", fmt::join(notes, "\n"));
   return run;
 }
 
-absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& submit) {
-  if (!command.who.at_least(store::Role::kUser)) {
-    return Error(absl::StatusCode::kPermissionDenied, "{} may look but not submit: ask an admin for the role user",
-                 command.who.user);
-  }
-  std::vector<std::string> notes;
-  TP_ASSIGN_OR_RETURN(core::RunWithSteps run, NewRun(command, submit, &notes));
+absl::StatusOr<Answer> Loop::Preview(const DryRun& dry_run) const {
   Answer answer;
-  answer.note = fmt::format("{}", fmt::join(notes, "\n"));
+  TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, NewRun(dry_run.who, dry_run.submit, &answer.note));
   answer.run_id = run.run.id();
-  if (submit.dry_run) {
-    answer.live = Describe(run);
-    return answer;
-  }
+  answer.live = Describe(run);
+  return answer;
+}
+
+absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& submit) {
+  Answer answer;
+  TP_ASSIGN_OR_RETURN(core::RunWithSteps run, NewRun(command.who, submit, &answer.note));
+  answer.run_id = run.run.id();
   answer.run = run.run.n;
   meta_.next_run += 1;
   const core::RunWithSteps& kept = runs_.emplace(run.run.n, std::move(run)).first->second;

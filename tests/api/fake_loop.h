@@ -16,6 +16,7 @@ namespace tp::api {
 class FakeLoop final : public LoopPort {
  public:
   using Handler = std::function<absl::StatusOr<loop::Answer>(const loop::Command&)>;
+  using Previewer = std::function<absl::StatusOr<loop::Answer>(const loop::DryRun&)>;
 
   void Post(loop::Command command, loop::Reply reply) override {
     thread_.Post([this, command = std::move(command), reply = std::move(reply)] {
@@ -26,6 +27,17 @@ class FakeLoop final : public LoopPort {
         handler = handler_;
       }
       reply(handler ? handler(command) : Unavailable("the test gave no handler"));
+    });
+  }
+
+  void Post(loop::DryRun dry_run, loop::Reply reply) override {
+    thread_.Post([this, dry_run = std::move(dry_run), reply = std::move(reply)] {
+      Previewer previewer;
+      {
+        const std::lock_guard lock(mutex_);
+        previewer = previewer_;
+      }
+      reply(previewer ? previewer(dry_run) : Unavailable("the test gave no previewer"));
     });
   }
 
@@ -46,6 +58,10 @@ class FakeLoop final : public LoopPort {
     const std::lock_guard lock(mutex_);
     handler_ = std::move(handler);
   }
+  void OnDryRun(Previewer previewer) {
+    const std::lock_guard lock(mutex_);
+    previewer_ = std::move(previewer);
+  }
   void SetLive(loop::LiveRun run) {
     const std::lock_guard lock(mutex_);
     live_[run.run.run.n] = std::move(run);
@@ -62,6 +78,7 @@ class FakeLoop final : public LoopPort {
  private:
   mutable std::mutex mutex_;
   Handler handler_;                        // guarded by mutex_
+  Previewer previewer_;                    // guarded by mutex_
   std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
   std::vector<loop::Command> commands_;    // guarded by mutex_
   WorkerPool thread_{1};                   // last: its tasks use the above

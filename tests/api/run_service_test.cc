@@ -79,8 +79,8 @@ TEST_F(RunServiceTest, BadFormNeverReachesTheLoop) {
 }
 
 TEST_F(RunServiceTest, DryRunNeedsNoRequestIdAndLeavesNone) {
-  loop_.OnCommand([](const loop::Command& command) {
-    EXPECT_TRUE(std::get<loop::SubmitRun>(command.action).dry_run);
+  loop_.OnDryRun([](const loop::DryRun& dry_run) {
+    EXPECT_EQ(dry_run.who.user, "ana");
     loop::LiveRun live{.run = QueuedRun(9, "ana"), .gates = {{}}, .shapes = {{}}};
     return loop::Answer{.run = 0, .run_id = "", .note = "", .live = live};
   });
@@ -88,6 +88,7 @@ TEST_F(RunServiceTest, DryRunNeedsNoRequestIdAndLeavesNone) {
   request.set_dry_run(true);
   v1::SubmitRunResponse response;
   EXPECT_TRUE(stub_->SubmitRun(As("ana").get(), request, &response).ok());
+  EXPECT_TRUE(loop_.commands().empty());
 }
 
 TEST_F(RunServiceTest, ARepeatedRequestGetsTheSameAnswerWithoutTheLoop) {

@@ -19,8 +19,7 @@ TEST(Answers, SubmitSaysWhatWasReplaced) {
   EXPECT_NE(answer->note.find("NCCL_DEBUG"), std::string::npos) << answer->note;
   EXPECT_NE(answer->note.find("base overrides"), std::string::npos) << answer->note;
   EXPECT_EQ(h.Do(job, "same")->note, answer->note);
-  job.dry_run = true;
-  EXPECT_EQ(h.Do(job)->note, answer->note);
+  EXPECT_EQ(h.Preview(job)->note, answer->note);
 }
 
 TEST(Answers, StopOfWhatIsStoppedSaysSo) {

@@ -120,6 +120,14 @@ class Harness {
     return result;
   }
 
+  absl::StatusOr<Answer> Preview(SubmitRun submit) {
+    absl::StatusOr<Answer> result = absl::InternalError("no reply");
+    loop->Post(DryRun{{"ada", store::Role::kUser}, std::move(submit)},
+               [&](absl::StatusOr<Answer> answer) { result = std::move(answer); });
+    Settle();
+    return result;
+  }
+
   static SubmitRun Job(const std::string& profile = "h200:8") {
     SubmitRun submit;
     submit.name = "train";

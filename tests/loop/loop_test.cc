@@ -179,12 +179,20 @@ TEST(Loop, RetryContinuesTheSameRunWithTheNextAttempt) {
 TEST(Loop, DryRunCreatesNothingAndNamesTheGates) {
   Harness h;
   h.Submit("h200:16");
-  SubmitRun dry = Harness::Job();
-  dry.dry_run = true;
-  const auto answer = h.Do(dry);
+  const auto answer = h.Preview(Harness::Job());
   ASSERT_TRUE(answer.ok());
   ASSERT_EQ(answer->live->gates.at(0).size(), 1u);
   EXPECT_EQ(answer->live->gates[0][0].gate, core::GateKind::kCapacity);
+  EXPECT_EQ(h.store->Load().value().runs.size(), 1u);
+}
+
+TEST(Loop, DryRunHasNoRequestIdToCollideWith) {
+  Harness h;
+  ASSERT_TRUE(h.Do(Harness::Job(), "dry-run").ok());
+  const auto answer = h.Preview(Harness::Job());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->run, 0);
+  ASSERT_TRUE(h.Preview(Harness::Job("h200:16")).ok());
   EXPECT_EQ(h.store->Load().value().runs.size(), 1u);
 }
 
@@ -192,30 +200,30 @@ TEST(Loop, ShapeThatNoLongerResolvesHoldsUntilTheRegistryAllowsIt) {
   Harness h;
   h.Submit("h200:16");
   const int64_t waiting = h.Submit("h200:16");
-  auto smaller = std::make_shared<core::Registry>(*OneSeries(1));
-  h.loop->Post(std::shared_ptr<const core::Registry>(smaller));
-  h.Settle();
-  EXPECT_FALSE(h.store->GetRun(waiting).value().steps[0].hold.shape.empty());
-  h.loop->Post(OneSeries(4));
-  h.Settle();
-  EXPECT_TRUE(h.store->GetRun(waiting).value().steps[0].hold.shape.empty());
-  EXPECT_EQ(h.State(waiting), kSubmitted);
   std::vector<std::string> told;
   h.loop->SetListener([&](const CommitNotice& notice) {
     for (const store::EventRow& event : notice.events) {
       if (event.run == waiting) told.push_back(event.event);
     }
   });
+  auto smaller = std::make_shared<core::Registry>(*OneSeries(1));
+  h.loop->Post(std::shared_ptr<const core::Registry>(smaller));
+  h.Settle();
+  EXPECT_FALSE(h.store->GetRun(waiting).value().steps[0].hold.shape.empty());
+  EXPECT_EQ(told, std::vector<std::string>({"shape held"}));
+  h.loop->Post(OneSeries(4));
+  h.Settle();
+  EXPECT_TRUE(h.store->GetRun(waiting).value().steps[0].hold.shape.empty());
+  ASSERT_GE(told.size(), 2u);
+  EXPECT_EQ(told[1], "shape released");
+  EXPECT_EQ(h.State(waiting), kSubmitted);
 }
 
 TEST(Loop, CommitNoticesCarryTheEventsInOrder) {
   Harness h;
-  EXPECT_EQ(told, std::vector<std::string>({"shape held"}));
   std::vector<int64_t> revisions;
   h.loop->SetListener([&](const CommitNotice& notice) {
     for (const store::EventRow& event : notice.events) revisions.push_back(event.revision);
-  ASSERT_GE(told.size(), 2u);
-  EXPECT_EQ(told[1], "shape released");
   });
   h.Submit();
   h.Observe(h.sink.Last("launch").key, Harness::UpOrOver(1, 0));

@@ -26,8 +26,8 @@ struct Principal {
 };
 
 struct SubmitRun {
-  std::string name;  // becomes the slug
-  std::string project;
+  std::string name;     // becomes the slug
+  std::string project;  // never empty
   std::string snapshot_id;
   std::map<std::string, std::string> labels;
   std::vector<core::StepSpec> steps;

@@ -155,7 +155,7 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Principal& who, const Subm
   run.run.n = meta_.next_run;
   run.run.slug = core::MakeSlug(submit.name);
   run.run.owner = who.user;
-  run.run.project = submit.project.empty() ? who.user : submit.project;
+  run.run.project = submit.project;
   run.run.snapshot_id = submit.snapshot_id;
   run.run.labels = submit.labels;
   run.run.created_at = now_;

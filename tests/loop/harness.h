@@ -131,6 +131,7 @@ class Harness {
   static SubmitRun Job(const std::string& profile = "h200:8") {
     SubmitRun submit;
     submit.name = "train";
+    submit.project = "vision";
     core::StepSpec step;
     step.name = "train";
     step.argv = {"python3", "train.py"};

@@ -143,7 +143,6 @@ absl::StatusOr<ExitCode> PrintLog(Context& context, const std::string& run, cons
                                                  // A reopened stream is read whole; the printer knows what it has had.
                                                  request.set_tail_lines(printer.started() ? -1 : options.tail_lines);
                                                  request.set_system(options.system);
-                                                 printer.BeginStream();
                                                  return client->stub<v1::LogService::Stub>().ReadLog(call, request);
                                                },
                                                [&](const v1::ReadLogResponse& response) {

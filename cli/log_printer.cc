@@ -14,23 +14,20 @@ constexpr size_t kLongestLineBytes = 64 * 1024;
 }  // namespace
 
 absl::Status LogPrinter::Accept(const v1::ReadLogResponse& chunk) {
-  const std::string_view data = TakeNew(chunk);
+  const Place place(chunk.step(), chunk.attempt());
+  const std::string_view data = TakeNew(place, chunk);
+  if (data.empty()) return absl::OkStatus();
+  if (place != place_) TP_RETURN_IF_ERROR(Finish());
+  place_ = place;
   return prefixed_ ? PrintLines(chunk.rank(), data) : WriteAll(fd_, data, "stdout");
 }
 
-std::string_view LogPrinter::TakeNew(const v1::ReadLogResponse& chunk) {
-  Position& position = positions_[{chunk.rank(), chunk.attempt()}];
-  const auto chunk_end = chunk.offset() + static_cast<int64_t>(chunk.data().size());
-  // Within a stream offsets only rise: a lower one is of the next step, whose attempts count anew.
-  const bool next_step = position.stream == stream_ && chunk.offset() < position.stream_end;
-  if (next_step) position.printed_end = chunk.offset();
-  position.stream = stream_;
-  position.stream_end = chunk_end;
-
+std::string_view LogPrinter::TakeNew(const Place& place, const v1::ReadLogResponse& chunk) {
+  int64_t& printed_end = printed_ends_[{place, chunk.rank()}];
   std::string_view data = chunk.data();
-  const int64_t repeated = std::max<int64_t>(0, position.printed_end - chunk.offset());
+  const int64_t repeated = std::max<int64_t>(0, printed_end - chunk.offset());
   data.remove_prefix(std::min(data.size(), static_cast<size_t>(repeated)));
-  position.printed_end = std::max(position.printed_end, chunk_end);
+  printed_end = std::max(printed_end, chunk.offset() + static_cast<int64_t>(chunk.data().size()));
   return data;
 }
 

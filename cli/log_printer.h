@@ -17,27 +17,22 @@ class LogPrinter {
  public:
   LogPrinter(int fd, bool prefixed) : fd_(fd), prefixed_(prefixed) {}
 
-  // What follows is of a new stream, which may repeat what was printed.
-  void BeginStream() { ++stream_; }
+  // Of a stream that was opened anew, and repeats what was printed, only the rest is.
   absl::Status Accept(const v1::ReadLogResponse& chunk);
   // Lines whose end never came.
   absl::Status Finish();
-  bool started() const { return !positions_.empty(); }
+  bool started() const { return !printed_ends_.empty(); }
 
  private:
-  struct Position {
-    int64_t printed_end = 0;
-    int stream = 0;          // the last that told of it
-    int64_t stream_end = 0;  // how far that one has come
-  };
+  using Place = std::pair<int32_t, int32_t>;  // step and attempt: their logs come one after another
 
-  std::string_view TakeNew(const v1::ReadLogResponse& chunk);
+  std::string_view TakeNew(const Place& place, const v1::ReadLogResponse& chunk);
   absl::Status PrintLines(const std::string& rank, std::string_view data);
 
   const int fd_;
   const bool prefixed_;
-  int stream_ = 0;
-  std::map<std::pair<std::string, int32_t>, Position> positions_;  // by rank and attempt
+  std::map<std::pair<Place, std::string>, int64_t> printed_ends_;  // by place and rank
+  Place place_;                                                    // whose lines partial_ holds
   std::map<std::string, std::string> partial_;                     // by rank
 };
 

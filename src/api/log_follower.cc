@@ -198,7 +198,8 @@ absl::StatusOr<std::optional<LogPiece>> LogFollower::ReadRanks() {
     TP_ASSIGN_OR_RETURN(LogBytes bytes, rank.log.Read(rank.offset, kMaxPieceBytes));
     rank.offset = bytes.offset + static_cast<int64_t>(bytes.data.size());
     if (!bytes.data.empty()) {
-      return std::optional<LogPiece>({.rank = rank.rank, .attempt = place_->attempt, .bytes = std::move(bytes)});
+      return std::optional<LogPiece>(
+          {.rank = rank.rank, .step = place_->step + 1, .attempt = place_->attempt, .bytes = std::move(bytes)});
     }
   }
   return std::optional<LogPiece>();

@@ -31,6 +31,7 @@ absl::Status CheckLogSelection(const LogSelection& selection);
 
 struct LogPiece {
   std::string rank;
+  int step = 0;  // counted from 1
   int attempt = 0;
   LogBytes bytes;
 };

@@ -41,6 +41,24 @@ TEST_F(LogFollowerTest, WithoutFollowGivesWhatThereIs) {
   EXPECT_TRUE(follower.finished());
 }
 
+TEST_F(LogFollowerTest, PiecesSayOfWhichStepTheyAre) {
+  core::RunWithSteps pipeline = EndedRun(running_, core::JobState::kSucceeded);
+  pipeline.steps.push_back(pipeline.steps[0]);
+  pipeline.steps[1].ref.step = 1;
+  pipeline.steps[1].spec.name = "eval";
+  dir_.Write(File(1, "0-0.log"), "trained");
+  dir_.Write("ana/train-7/attempts/eval-1/0-0.log", "evaluated");
+  for (const int step : {1, 2}) {
+    LogFollower follower = Make({.step = step});
+    ASSERT_TRUE(follower.Update(pipeline).ok());
+    const auto piece = follower.Next();
+    ASSERT_TRUE(piece.ok() && *piece);
+    EXPECT_EQ((*piece)->step, step);
+    EXPECT_EQ((*piece)->attempt, 1);
+    EXPECT_EQ((*piece)->bytes.data, step == 1 ? "trained" : "evaluated");
+  }
+}
+
 TEST_F(LogFollowerTest, FollowEndsWhenTheRunIsOverAndEverythingIsRead) {
   LogFollower follower = Make({.follow = true});
   ASSERT_TRUE(follower.Update(running_).ok());

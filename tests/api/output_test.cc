@@ -73,6 +73,7 @@ TEST_F(OutputTest, AFollowEndsByItselfAfterTheLastByte) {
   ASSERT_TRUE(reader->Read(&response));
   EXPECT_EQ(response.data(), "one\n");
   EXPECT_EQ(response.rank(), "0-0");
+  EXPECT_EQ(response.step(), 1);
   EXPECT_EQ(response.attempt(), 1);
   storage_.Append(log_, "two\n");
   ASSERT_TRUE(reader->Read(&response));

@@ -12,9 +12,11 @@
 namespace tp::cli {
 namespace {
 
-v1::ReadLogResponse Chunk(const std::string& rank, int64_t offset, const std::string& data, int32_t attempt = 1) {
+v1::ReadLogResponse Chunk(const std::string& rank, int64_t offset, const std::string& data, int32_t attempt = 1,
+                          int32_t step = 1) {
   v1::ReadLogResponse chunk;
   chunk.set_rank(rank);
+  chunk.set_step(step);
   chunk.set_attempt(attempt);
   chunk.set_offset(offset);
   chunk.set_data(data);
@@ -31,7 +33,6 @@ class LogPrinterTest : public testing::Test {
 
 TEST_F(LogPrinterTest, PrintsBytesAsTheyAre) {
   LogPrinter printer(out_.get(), false);
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "a\x1b[2J\r")).ok());
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 6, std::string("\xff\0z", 3))).ok());
   ASSERT_TRUE(printer.Finish().ok());
@@ -40,9 +41,7 @@ TEST_F(LogPrinterTest, PrintsBytesAsTheyAre) {
 
 TEST_F(LogPrinterTest, PrintsNothingTwiceAfterReopening) {
   LogPrinter printer(out_.get(), false);
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 100, "tail ")).ok());
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, std::string(60, 'x'))).ok());
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 60, std::string(43, 'y'))).ok());
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 103, "l and on")).ok());
@@ -51,24 +50,29 @@ TEST_F(LogPrinterTest, PrintsNothingTwiceAfterReopening) {
 
 TEST_F(LogPrinterTest, KeepsAttemptsApart) {
   LogPrinter printer(out_.get(), false);
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "first\n", 1)).ok());
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "second\n", 2)).ok());
   EXPECT_EQ(Printed(), "first\nsecond\n");
 }
 
-TEST_F(LogPrinterTest, ALowerOffsetInOneStreamIsTheNextStep) {
+TEST_F(LogPrinterTest, KeepsStepsApartWhoseAttemptsCountAnew) {
   LogPrinter printer(out_.get(), false);
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "step one\n")).ok());
-  ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "two\n")).ok());
-  ASSERT_TRUE(printer.Accept(Chunk("0-0", 4, "more\n")).ok());
+  ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "two\n", 1, 2)).ok());
+  // Opened anew: the second step from its beginning.
+  ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "two\nmore\n", 1, 2)).ok());
   EXPECT_EQ(Printed(), "step one\ntwo\nmore\n");
+}
+
+TEST_F(LogPrinterTest, AnUnfinishedLineIsNotCarriedIntoTheNextAttempt) {
+  LogPrinter printer(out_.get(), true);
+  ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "killed here")).ok());
+  ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "again\n", 2)).ok());
+  EXPECT_EQ(Printed(), "0-0 | killed here\n0-0 | again\n");
 }
 
 TEST_F(LogPrinterTest, PrefixesWholeLinesOfSeveralRanks) {
   LogPrinter printer(out_.get(), true);
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, "hel")).ok());
   ASSERT_TRUE(printer.Accept(Chunk("0-1", 0, "other\nlast")).ok());
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 3, "lo\n")).ok());
@@ -78,7 +82,6 @@ TEST_F(LogPrinterTest, PrefixesWholeLinesOfSeveralRanks) {
 
 TEST_F(LogPrinterTest, AnEndlessLineDoesNotFillTheMemory) {
   LogPrinter printer(out_.get(), true);
-  printer.BeginStream();
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 0, std::string(100'000, 'x'))).ok());
   EXPECT_EQ(Printed(), "0-0 | " + std::string(64 * 1024, 'x') + "\n");
 }
@@ -86,7 +89,6 @@ TEST_F(LogPrinterTest, AnEndlessLineDoesNotFillTheMemory) {
 TEST_F(LogPrinterTest, SaysThatItCannotWrite) {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   LogPrinter printer(full.get(), false);
-  printer.BeginStream();
   const absl::Status status = printer.Accept(Chunk("0-0", 0, "x"));
   EXPECT_EQ(std::string(status.message()), "cannot write to stdout: No space left on device");
 }

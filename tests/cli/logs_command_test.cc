@@ -16,6 +16,7 @@ class LogsCommandTest : public CommandTest {
   void Write(const std::string& rank, int64_t offset, const std::string& data) {
     v1::ReadLogResponse& chunk = server_.script().log.emplace_back();
     chunk.set_rank(rank);
+    chunk.set_step(1);
     chunk.set_attempt(1);
     chunk.set_offset(offset);
     chunk.set_data(data);

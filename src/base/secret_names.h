@@ -1,4 +1,5 @@
-// Which environment variables look like secrets: their values are handed on, never shown. Pure.
+// Which environment variables look like secrets: their values are handed on to the job and never shown, by
+// nothing of ours. Pure.
 #pragma once
 
 #include <algorithm>
@@ -10,26 +11,31 @@ namespace tp {
 
 inline constexpr std::string_view kMaskedValue = "***";
 
-inline constexpr std::array<std::string_view, 16> kSecretWords = {
-    "TOKEN",  "TOKENS",     "SECRET",      "SECRETS", "PASSWORD", "PASSWD", "PASS", "PASSPHRASE",
-    "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH",    "BEARER",   "PAT",    "KEY",  "COOKIE"};
+inline constexpr std::array<std::string_view, 19> kSecretWords = {
+    "TOKEN",  "TOKENS",     "SECRET",      "SECRETS", "PASSWORD",      "PASSWD", "PASS", "PASSPHRASE", "KEY",    "KEYS",
+    "APIKEY", "CREDENTIAL", "CREDENTIALS", "AUTH",    "AUTHORIZATION", "BEARER", "PAT",  "COOKIE",     "COOKIES"};
+// Also written without a separator, as in PGPASSWORD.
+inline constexpr std::array<std::string_view, 4> kSecretEndings = {"TOKEN", "SECRET", "PASSWORD", "PASSWD"};
+
+inline bool IsSecretWord(std::string_view word) {
+  return std::find(kSecretWords.begin(), kSecretWords.end(), word) != kSecretWords.end() ||
+         std::any_of(kSecretEndings.begin(), kSecretEndings.end(),
+                     [word](std::string_view ending) { return word.ends_with(ending); });
+}
 
 // By its words: HF_TOKEN and AWS_SECRET_ACCESS_KEY are, TOKENIZERS_PARALLELISM is not.
 inline bool NameLooksSecret(std::string_view name) {
   std::string word;
-  const auto is_secret = [&word] {
-    return std::find(kSecretWords.begin(), kSecretWords.end(), word) != kSecretWords.end();
-  };
   for (char c : name) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     if ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
       word += c;
     } else {
-      if (is_secret()) return true;
+      if (IsSecretWord(word)) return true;
       word.clear();
     }
   }
-  return is_secret();
+  return IsSecretWord(word);
 }
 
 // An address with a password in it: scheme://user:password@host

@@ -28,10 +28,6 @@ absl::Status PrepareAttempt(const LaunchSpec& spec, const PrepareOptions& option
 // spec.json: the spec without the values of secret-looking variables.
 std::string RenderSpecJson(const LaunchSpec& spec);
 
-// Whether a variable of this name is shown only masked: TOKEN, SECRET, PASSWORD, KEY, ...
-bool LooksSecret(std::string_view name);
-inline constexpr std::string_view kMaskedValue = "***";
-
 // Links attempt.claim for tpd, making the directory where it is missing, and answers by what is found
 // under the name afterwards.
 FenceResult FenceAttempt(const AttemptTarget& target, const std::string& storage_root);

@@ -1,8 +1,6 @@
-#include <array>
-#include <cctype>
-
 #include <nlohmann/json.hpp>
 
+#include "base/secret_names.h"
 #include "launch/attempt_dir.h"
 
 namespace tp::launch {
@@ -10,7 +8,7 @@ namespace {
 
 nlohmann::ordered_json MaskedEnv(const std::map<std::string, std::string>& env) {
   nlohmann::ordered_json masked = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : env) masked[name] = LooksSecret(name) ? std::string(kMaskedValue) : value;
+  for (const auto& [name, value] : env) masked[name] = LooksSecret(name, value) ? std::string(kMaskedValue) : value;
   return masked;
 }
 
@@ -26,17 +24,6 @@ nlohmann::ordered_json RankJson(const RankLaunch& rank) {
 }
 
 }  // namespace
-
-bool LooksSecret(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kWords = {"TOKEN", "SECRET",     "PASSWORD", "PASSWD",
-                                                             "KEY",   "CREDENTIAL", "AUTH",     "COOKIE"};
-  std::string upper;
-  for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  for (const std::string_view word : kWords) {
-    if (upper.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
 
 std::string RenderSpecJson(const LaunchSpec& spec) {
   nlohmann::ordered_json json = {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/secrets.h"
-
 namespace tp::cli {
 namespace {
 
@@ -55,20 +53,6 @@ TEST_F(WidthTest, CutsBetweenCharactersAndSaysSo) {
   EXPECT_EQ(FitWidth("訓練訓練", 6), "訓練…");
   EXPECT_EQ(DisplayWidth(FitWidth("訓練訓練", 4)), 3) << "half a wide character is not shown";
   EXPECT_EQ(FitWidth("abc", 0), "");
-}
-
-TEST(LooksSecretTest, GoesByTheWordsOfTheName) {
-  for (const char* name : {"HF_TOKEN", "WANDB_API_KEY", "aws_secret_access_key", "DB_PASSWORD", "GITHUB_PAT", "AUTH"}) {
-    EXPECT_TRUE(LooksSecret(name, "x")) << name;
-  }
-  for (const char* name : {"TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEYBOARD", "AUTHOR", "PATH"}) {
-    EXPECT_FALSE(LooksSecret(name, "x")) << name;
-  }
-}
-
-TEST(LooksSecretTest, SeesPasswordsInAddresses) {
-  EXPECT_TRUE(LooksSecret("DATABASE_URL", "postgres://me:hunter2@db/x"));
-  EXPECT_FALSE(LooksSecret("DATABASE_URL", "postgres://db:5432/x@y"));
 }
 
 }  // namespace

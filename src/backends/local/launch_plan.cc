@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/secret_names.h"
 #include "base/status.h"
-#include "launch/attempt_dir.h"
 
 namespace tp::local {
 namespace {
@@ -154,7 +154,7 @@ std::string DescribePlan(const LaunchSpec& spec, const PlanOptions& options) {
     text += fmt::format("rank {}-{} on {}\n", rank.pool, rank.rank,
                         rank.placement.node.empty() ? "this machine" : rank.placement.node);
     for (const auto& [name, value] : EnvOf(rank, options)) {
-      text += fmt::format("  env {}={}\n", name, launch::LooksSecret(name) ? launch::kMaskedValue : value);
+      text += fmt::format("  env {}={}\n", name, LooksSecret(name, value) ? kMaskedValue : value);
     }
     text += "  tp-rank run";
     for (const std::string& argument : RunOptions(spec, rank, options)) text += " " + argument;

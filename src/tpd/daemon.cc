@@ -20,6 +20,7 @@
 #include "store/disk.h"
 #include "tpd/client_file.h"
 #include "tpd/data_dir.h"
+#include "tpd/in_kubernetes.h"
 #include "tpd/logging.h"
 
 namespace tp::tpd {
@@ -87,7 +88,7 @@ Daemon::~Daemon() {
 }
 
 absl::Status Daemon::LoadConfiguration() {
-  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory));
+  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory, InKubernetes()));
   config_ = std::move(loaded.server);
   WarnOfMissingBackends(loaded.registry);
   registry_.Replace(std::move(loaded.registry));
@@ -236,7 +237,7 @@ absl::Status Daemon::StartServer() {
 }
 
 absl::Status Daemon::Reload() {
-  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory));
+  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory, InKubernetes()));
   if (loaded.server != config_) spdlog::warn("tpd.yaml has changed: what it says comes into force with a restart");
   WarnOfMissingBackends(loaded.registry);
   loop_thread_->Post(registry_.Replace(std::move(loaded.registry)));

@@ -219,7 +219,7 @@ Failure FailureOf(const Attempt& attempt) {
 }
 
 bool RetryAllowed(const Step& step, const Failure& failure, const Policy& policy) {
-  if (!step.attempt || !step.attempt->meter) return false;  // this attempt never reached RUNNING
+  if (!step.ever_ran) return false;
   switch (Traits(failure.kind).budget) {
     case RetryBudget::kNever:
       return false;

@@ -203,8 +203,8 @@ struct Step {
   std::string backoff_reason;
   std::string avoid_node;  // the last bad node
 
-  absl::Duration ran;  // RUNNING time that counts against time_limit, past attempts included
-  bool ever_ran = false;
+  absl::Duration ran;     // RUNNING time that counts against time_limit, past attempts included
+  bool ever_ran = false;  // reached RUNNING, in any attempt: only then does it retry by itself
 
   std::optional<Attempt> attempt;  // exactly in SUBMITTED, PENDING and RUNNING
   std::optional<Failure> failure;  // exactly in FAILED, and in STOPPED by a dependency

@@ -105,7 +105,7 @@ void RowRules::CheckCounters(const TakenRow& row) {
   const core::Step& after = row.change.step;
   const int32_t retries = after.retry_count - before.retry_count;
   const bool by_hand = row.rule.on == core::EventKind::kRetry;
-  const bool by_itself = before.attempt && !after.attempt && before.attempt->meter &&
+  const bool by_itself = before.attempt && !after.attempt && before.ever_ran &&
                          (row.to == JobState::kQueued || row.to == JobState::kPaused);
   if (retries != 0 && !(retries == 1 && (by_hand || by_itself))) {
     journal_.Break("retry_count of run {} rises by {} on {}", after.ref.run, retries, core::Name(row.rule.on));
@@ -254,7 +254,7 @@ void RowRules::CheckOutcome(const TakenRow& row) {
 }
 
 bool RowRules::RetryIsDue(const core::Step& before, core::FailureKind kind) const {
-  if (!before.attempt->meter) return false;
+  if (!before.ever_ran) return false;
   switch (core::Traits(kind).budget) {
     case core::RetryBudget::kNever:
       return false;

@@ -250,6 +250,30 @@ TEST(Lifecycle, AutomaticRetryOnlyAfterRunningAndWithinBudget) {
   EXPECT_EQ(early.Do(Seen({Over(0, Exit(1)), Rank(1, Tree::kGone)}, true)), kFailed);
 }
 
+TEST(Lifecycle, StepThatRanRetriesThoughItsNextAttemptDiesBeforeRunning) {
+  World w(2);
+  w.policy.infrastructure_retries = 2;
+  w.RunAll();
+  EXPECT_EQ(w.Do(Seen({Rank(0, Tree::kGone, Start(0)), Rank(1, Tree::kGone, Start(0))}, true)), kQueued);
+  w.Launch();
+  EXPECT_EQ(w.Do(Seen({Rank(0, Tree::kGone, Start(0)), Rank(1, Tree::kGone)}, true)), kQueued);
+  EXPECT_EQ(w.step.retry_count, 2);
+  EXPECT_EQ(w.step.infrastructure_retries_used, 2);
+  EXPECT_EQ(w.step.relaunches, 0);
+}
+
+TEST(Lifecycle, StepThatRanAndFailsBeforeRunningUnderAPauseKeepsItsRetry) {
+  World w(2);
+  w.RunAll();
+  EXPECT_EQ(w.Do(Seen({Rank(0, Tree::kGone, Start(0)), Rank(1, Tree::kGone, Start(0))}, true)), kQueued);
+  w.Launch();
+  EXPECT_EQ(w.Do(Seen({Rank(0, Tree::kGone, Start(0)), Rank(1, Tree::kAlive)})), kPending);
+  w.Do(PauseRequested{Holder::kOwner, {}});
+  EXPECT_EQ(w.Do(Seen({Rank(0, Tree::kGone, Start(0)), Rank(1, Tree::kGone)}, true)), kPaused);
+  EXPECT_EQ(w.step.retry_count, 2);
+  EXPECT_TRUE(w.step.cooldown_until.has_value());
+}
+
 TEST(Lifecycle, RefusedForNowRelaunchesWithGrowingDelay) {
   World w;
   absl::Duration previous;

@@ -35,7 +35,7 @@ class Client {
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                                 const Request& request) {
     Response response;
-    const absl::Status status = CallWithRetries(kCallTimeout, [&](grpc::ClientContext& context) {
+    absl::Status status = CallWithRetries(kCallTimeout, [&](grpc::ClientContext& context) {
       return (stub<Stub>().*method)(&context, request, &response);
     });
     if (!status.ok()) return status;

@@ -24,7 +24,7 @@ constexpr absl::Duration kUploadBase = absl::Minutes(1);
 absl::StatusOr<bool> IsKnown(Client& client, const std::string& snapshot_id) {
   v1::GetSnapshotRequest request;
   request.set_snapshot_id(snapshot_id);
-  const absl::Status status = client.Call(&v1::SnapshotService::Stub::GetSnapshot, request).status();
+  absl::Status status = client.Call(&v1::SnapshotService::Stub::GetSnapshot, request).status();
   if (absl::IsNotFound(status)) return false;
   if (!status.ok()) return status;
   return true;

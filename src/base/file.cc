@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -12,10 +13,14 @@
 #include <memory>
 #include <system_error>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/status.h"
 
 namespace tp {
 namespace {
+
+constexpr absl::Duration kLockPatience = absl::Seconds(2);
 
 absl::StatusCode CodeOf(int error) {
   switch (error) {
@@ -189,6 +194,16 @@ std::string RandomName() {
   std::string name;
   for (const uint8_t byte : bytes) name += fmt::format("{:02x}", byte);
   return name;
+}
+
+absl::StatusOr<bool> TakeLock(int fd, std::string_view path) {
+  const absl::Time patience = absl::Now() + kLockPatience;
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock", path);
+    if (absl::Now() > patience) return false;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return true;
 }
 
 }  // namespace tp

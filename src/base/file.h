@@ -45,6 +45,10 @@ absl::Status WriteAll(int fd, std::string_view bytes, std::string_view path);
 
 absl::Status SyncDirectory(const Directory& directory);
 
+// Takes the flock of `fd`; false: another process holds it. A killed holder's lock lives on in a child that
+// it was about to start, until that execs: waits up to two seconds.
+absl::StatusOr<bool> TakeLock(int fd, std::string_view path);
+
 // kDurable: file and directory are fsynced. kNone: whole or not there for every reader, but a power cut
 // may lose it.
 enum class Sync { kNone, kDurable };

@@ -175,10 +175,10 @@ class Loop {
 
   // Planner (loop_plan.cc)
   void Plan();
-  void NoteShape(core::Step& step, const std::string& why);
   absl::StatusOr<bool> Consider(core::StepRef ref, std::set<std::string>& full);
   absl::Status Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
   core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
+  void NoteShape(core::Step& step, const std::string& why);
 
   std::optional<store::Txn> Seal();
 

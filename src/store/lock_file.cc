@@ -1,7 +1,6 @@
 #include "store/lock_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -114,9 +113,8 @@ absl::Status SyncFolder(const std::string& path) {
 absl::StatusOr<std::unique_ptr<LockFile>> LockFile::Acquire(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, "open", path);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return errno == EWOULDBLOCK ? HeldBy(fd.get(), path) : ErrnoStatus(errno, "lock", path);
-  }
+  TP_ASSIGN_OR_RETURN(const bool ours, TakeLock(fd.get(), path));
+  if (!ours) return HeldBy(fd.get(), path);
   std::unique_ptr<LockFile> lock(new LockFile(path, std::move(fd)));
   TP_RETURN_IF_ERROR(lock->Read());
   // Our pid, for whoever comes second.

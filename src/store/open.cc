@@ -1,10 +1,6 @@
 #include "store/open.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "base/file.h"
@@ -16,8 +12,8 @@ namespace {
 
 absl::StatusOr<UniqueFd> LockDirectory(const std::string& path) {
   TP_ASSIGN_OR_RETURN(Directory directory, OpenDirectory(path));
-  if (flock(directory.fd.get(), LOCK_EX | LOCK_NB) == 0) return std::move(directory.fd);
-  if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock", path);
+  TP_ASSIGN_OR_RETURN(const bool ours, TakeLock(directory.fd.get(), path));
+  if (ours) return std::move(directory.fd);
   return FailedPrecondition("the database in {} is open in the tpd of another deployment: name another directory",
                             path);
 }

@@ -110,6 +110,26 @@ TEST_F(LockFileTest, IsFreeWhenItsHolderWasKilled) {
   EXPECT_EQ(Acquire()->state().revision, 7);
 }
 
+// As a child of a killed tpd that has not exec'ed yet.
+TEST_F(LockFileTest, AHolderThatIsJustLeavingIsWaitedFor) {
+  int held[2];
+  ASSERT_EQ(pipe(held), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto lock = LockFile::Acquire(path_);
+    if (!lock.ok() || write(held[1], "x", 1) != 1) _exit(1);
+    usleep(300'000);
+    _exit(0);
+  }
+  char byte = 0;
+  close(held[1]);
+  ASSERT_EQ(read(held[0], &byte, 1), 1);
+  close(held[0]);
+  EXPECT_TRUE(LockFile::Acquire(path_).ok());
+  waitpid(child, nullptr, 0);
+}
+
 // A write cut short at any byte leaves what the slot before it said.
 TEST_F(LockFileTest, ATornWriteLeavesTheOneBefore) {
   {

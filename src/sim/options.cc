@@ -15,6 +15,7 @@ EngineFaults DrawEngine(Rng& rng) {
   faults.unique_names = rng.Chance(500);
   faults.refused = Sometimes(rng, 300);
   faults.rejected = Sometimes(rng, 150);
+  faults.storage_full = Sometimes(rng, 300);
   faults.indeterminate = Sometimes(rng, 400);
   faults.late_object = Sometimes(rng, 200);
   faults.doubled = faults.unique_names ? 0 : Sometimes(rng, 300);

@@ -15,6 +15,7 @@ struct EngineFaults {
   bool unique_names = true;  // the engine refuses a second object of one key
   int refused = 0;
   int rejected = 0;
+  int storage_full = 0;       // of launches after the first, whose output may be what fills it
   int indeterminate = 0;      // the answer is lost; the call may have taken effect, or does so later
   int late_object = 0;        // accepted, yet the object shows only later
   int doubled = 0;            // one call makes two objects, where names are not unique

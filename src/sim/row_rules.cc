@@ -224,7 +224,10 @@ void RowRules::CheckTruthOfEnd(const TakenRow& row, const AttemptTruth& truth) {
   if (truth.AnyProcess()) journal_.Break("{} is left for {} while its processes run", key, core::Name(row.to));
   if (truth.CanStart()) journal_.Break("{} is left for {} while it can still start", key, core::Name(row.to));
   if (row.to == JobState::kSucceeded && !truth.Clean()) journal_.Break("{} succeeded, it is said", key);
-  if (row.to != JobState::kSucceeded && truth.Clean() && (truth.AllRecorded() || !SignalledForAnEnd(row.before))) {
+  // Without records only an engine that shows the object, or did, can tell.
+  const bool told = world_.Listed(truth) || row.before.attempt->engine_end == EngineEnd::kExitedZero;
+  const bool engine_tells = told && !SignalledForAnEnd(row.before);
+  if (row.to != JobState::kSucceeded && truth.Clean() && (truth.AllRecorded() || engine_tells)) {
     journal_.Break("{} is left for {} although every rank exited 0", key, core::Name(row.to));
   }
 }

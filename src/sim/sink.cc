@@ -130,10 +130,10 @@ loop::EffectResult SimSink::CarryOutLaunch(const Call& call) {
     return LaunchResult(LaunchRefused{"the engine does not answer"});
   }
   if (rng_.Chance(faults.rejected)) {
-    --attempt.coming;
-    const auto kind = static_cast<LaunchRejected::Kind>(rng_.Between(0, 2));
-    attempt.rejected = kind;
-    return LaunchResult(LaunchRejected{kind, "the engine will never take this"});
+    return LaunchResult(Rejected(attempt, static_cast<LaunchRejected::Kind>(rng_.Between(0, 2))));
+  }
+  if (attempt.ref.attempt > 1 && rng_.Chance(faults.storage_full)) {
+    return LaunchResult(Rejected(attempt, LaunchRejected::Kind::kStorage));
   }
   if (rng_.Chance(faults.refused)) {
     --attempt.coming;
@@ -141,6 +141,12 @@ loop::EffectResult SimSink::CarryOutLaunch(const Call& call) {
   }
   if (rng_.Chance(faults.indeterminate)) return LaunchResult(Indeterminate(attempt, nonce));
   return LaunchResult(Accepted(attempt, nonce));
+}
+
+LaunchResult SimSink::Rejected(AttemptTruth& attempt, LaunchRejected::Kind kind) {
+  --attempt.coming;
+  attempt.rejected = kind;
+  return LaunchRejected{kind, "the engine will never take this"};
 }
 
 LaunchResult SimSink::Indeterminate(AttemptTruth& attempt, const std::string& nonce) {

@@ -71,6 +71,7 @@ class SimSink : public loop::EffectSink {
   void Next(const std::string& key);
   Result CarryOut(const Call& call);
   loop::EffectResult CarryOutLaunch(const Call& call);
+  static LaunchResult Rejected(AttemptTruth& attempt, LaunchRejected::Kind kind);
   LaunchResult Indeterminate(AttemptTruth& attempt, const std::string& nonce);
   LaunchResult Accepted(AttemptTruth& attempt, const std::string& nonce);
   void CreateLater(AttemptTruth& attempt, const std::string& nonce, int64_t after_us);

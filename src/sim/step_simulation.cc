@@ -215,6 +215,17 @@ class StepSimulation {
     });
   }
 
+  // A pause of what has begun to fail before it was up.
+  void PauseSoon() {
+    timeline_.In(rng_.Draw(kSecondThought), [this] {
+      if (!calm_) Happen(core::PauseRequested{core::Holder::kOwner, policy_.pause_grace});
+    });
+  }
+
+  bool FailsBeforeItIsUp() const {
+    return step_.state == JobState::kPending && step_.attempt->ending && step_.attempt->ending->failure;
+  }
+
   void TimerLater() {
     const auto timer = core::NextTimer(step_);
     if (!timer || timer == armed_) return;
@@ -268,6 +279,7 @@ class StepSimulation {
     for (const core::Effect& effect : transition->effects) CarryOut(effect, *attempt);
     if (before && !step_.attempt) sink_.Untrack(before->key);
     if (step_.attempt && core::AllClean(*step_.attempt) && rng_.Chance(100)) StopSoon();
+    if (FailsBeforeItIsUp() && rng_.Chance(200)) PauseSoon();
     TimerLater();
   }
 

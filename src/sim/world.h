@@ -97,6 +97,8 @@ class World {
   void Signal(const std::string& key, StopLevel level);
   void Remove(const std::string& key);
   Observation Look(const AttemptTarget& target) const;
+  // The engine shows an object of it.
+  bool Listed(const AttemptTruth& attempt) const;
 
   const AttemptTruth* Find(const std::string& key) const;
   const std::map<std::string, AttemptTruth>& attempts() const { return attempts_; }
@@ -120,7 +122,6 @@ class World {
   void EngineOutage();
   void StorageOutage();
 
-  bool Listed(const AttemptTruth& attempt) const;
   Claim ClaimAsSeen(const AttemptTruth& attempt, const std::string& nonce) const;
   RankObservation Seen(const AttemptTruth& attempt, const RankTruth& rank, bool all_visible) const;
   Present SeenPresent(const AttemptTruth& attempt, const std::string& nonce) const;

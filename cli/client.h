@@ -1,5 +1,5 @@
 // A connection to tpd: blocking stubs, the caller's token on every call, and patience with a server
-// that restarts. One thread at a time.
+// that restarts. Thread-safe.
 #pragma once
 
 #include <functional>

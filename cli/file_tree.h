@@ -1,5 +1,5 @@
-// What of a directory goes into a snapshot: every file, directory and link but the default excludes
-// (.git, __pycache__, venv, .venv, node_modules, *.pyc). Blocking file I/O.
+// What of a directory goes into a snapshot: every file, directory and link that no rule leaves out. Blocking
+// file I/O; no file's content is read but that of .tpignore.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +8,34 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/unique_fd.h"
+#include "base/fd.h"
+#include "cli/ignore_rules.h"
+#include "cli/stat_cache.h"
+#include "snapshot/manifest.h"
 
 namespace tp::cli {
 
-enum class EntryKind : uint8_t { kFile, kDirectory, kSymlink };
-
-struct TreeEntry {
-  std::string path;  // relative to the root, `/` between the parts
-  EntryKind kind = EntryKind::kFile;
-  bool executable = false;
-  int64_t bytes = 0;        // of a file
-  std::string link_target;  // of a link
+struct LeftOut {
+  std::string path;  // of a directory with a `/` at its end; what is in it is not listed
+  IgnoreRule rule;
 };
 
 struct FileTree {
+  std::string path;  // of the root, without links
   UniqueFd root;
-  std::vector<TreeEntry> entries;  // by path, a directory before what is in it
+  std::vector<snapshot::Entry> entries;  // a directory before what is in it; without digests
+  std::vector<FileStamp> stamps;         // of the entries
+  std::vector<LeftOut> left_out;
   int64_t files = 0;
   int64_t bytes = 0;
+  int64_t stats = 0;  // calls that this took: one for each entry
 };
 
-// INVALID_ARGUMENT names the path: devices, sockets and pipes, links that are absolute or leave the
-// tree, what cannot be read, or more than `max_bytes` (then the largest files).
-absl::StatusOr<FileTree> ScanTree(const std::string& directory, int64_t max_bytes);
+// The directory without links on the way, as the caches know it. INVALID_ARGUMENT: there is none.
+absl::StatusOr<std::string> ResolveDirectory(const std::string& directory);
 
-// By names alone: does `target`, seen from the link at `link_path`, never climb above the root?
-bool StaysInside(std::string_view link_path, std::string_view target);
-
-// `1.5 MiB`
-std::string HumanBytes(int64_t bytes);
+// INVALID_ARGUMENT names the path: devices, sockets and pipes, and what cannot be read. `directory` is as
+// ResolveDirectory gives it.
+absl::StatusOr<FileTree> ScanTree(const std::string& directory);
 
 }  // namespace tp::cli

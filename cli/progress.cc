@@ -1,5 +1,6 @@
 #include "cli/progress.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -7,17 +8,23 @@
 #include <unistd.h>
 
 #include "absl/time/clock.h"
-#include "cli/file_tree.h"
+#include "base/human_bytes.h"
 
 namespace tp::cli {
 namespace {
 
 constexpr absl::Duration kDrawInterval = absl::Milliseconds(100);
 constexpr std::string_view kClearLine = "\r\x1b[K";
+constexpr int64_t kBarWidth = 24;
 
 bool CanRedraw() {
   const char* term = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) != 0 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+std::string Bar(int64_t done, int64_t total) {
+  const int64_t filled = total > 0 ? std::clamp<int64_t>(done * kBarWidth / total, 0, kBarWidth) : kBarWidth;
+  return std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kBarWidth - filled), '-');
 }
 
 }  // namespace
@@ -35,8 +42,8 @@ void Progress::Update(std::string_view what, int64_t done_bytes, int64_t total_b
   if (now < next_draw_) return;
   next_draw_ = now + kDrawInterval;
   drawn_ = true;
-  fmt::print(stderr, "{}{} {} of {} ({}%)", kClearLine, what, HumanBytes(done_bytes), HumanBytes(total_bytes),
-             total_bytes > 0 ? done_bytes * 100 / total_bytes : 100);
+  fmt::print(stderr, "{}{} [{}] {} of {}", kClearLine, what, Bar(done_bytes, total_bytes), HumanBytes(done_bytes),
+             HumanBytes(total_bytes));
   std::fflush(stderr);
 }
 

@@ -1,25 +1,30 @@
 #include "cli/upload.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
-
-#include <fmt/format.h>
-#include <unistd.h>
+#include <vector>
 
 #include "base/status.h"
-#include "cli/file_tree.h"
-#include "cli/progress.h"
-#include "cli/snapshot_pack.h"
+#include "cli/blob_sender.h"
+#include "cli/hash_files.h"
+#include "cli/rpc_status.h"
+#include "cli/stat_cache.h"
 
 namespace tp::cli {
 namespace {
 
-constexpr size_t kChunkBytes = 256 * 1024;
-// The slowest link that an upload is given time for.
-constexpr int64_t kSlowestBytesPerSecond = 128 * 1024;
-constexpr absl::Duration kUploadBase = absl::Minutes(1);
+constexpr absl::Duration kCommitTimeout = absl::Minutes(5);
+constexpr size_t kEntriesPerMessage = 500;
+// A blob can be missing at the commit only where tpd lost it meanwhile.
+constexpr int kMaxRounds = 3;
+
+absl::Status CheckLimits(Client& client, const FileTree& tree) {
+  TP_ASSIGN_OR_RETURN(const auto answer,
+                      client.Call(&v1::SnapshotService::Stub::GetSnapshotLimits, v1::GetSnapshotLimitsRequest()));
+  snapshot::Limits limits;
+  limits.max_bytes = answer.max_bytes();
+  limits.max_entries = answer.max_entries();
+  return snapshot::CheckSize(tree.entries, limits);
+}
 
 absl::StatusOr<bool> IsKnown(Client& client, const std::string& snapshot_id) {
   v1::GetSnapshotRequest request;
@@ -30,78 +35,84 @@ absl::StatusOr<bool> IsKnown(Client& client, const std::string& snapshot_id) {
   return true;
 }
 
-// One try at the whole stream.
-class UploadTry {
- public:
-  UploadTry(const PackedSnapshot& packed, Progress& progress) : packed_(packed), progress_(progress) {}
-
-  grpc::Status Run(Client& client, grpc::ClientContext& call, const std::string& request_id,
-                   v1::UploadSnapshotResponse& response) {
-    const auto writer = client.stub<v1::SnapshotService::Stub>().UploadSnapshot(&call, &response);
-    const grpc::Status sent = Send(*writer, request_id);
-    if (!sent.ok()) call.TryCancel();
-    const grpc::Status answer = writer->Finish();
-    return sent.ok() ? answer : sent;
+v1::EntryKind KindOf(const snapshot::Entry& entry) {
+  switch (entry.kind) {
+    case snapshot::EntryKind::kFile:
+      return v1::ENTRY_KIND_FILE;
+    case snapshot::EntryKind::kDirectory:
+      return v1::ENTRY_KIND_DIRECTORY;
+    case snapshot::EntryKind::kSymlink:
+      return v1::ENTRY_KIND_SYMLINK;
   }
+  return v1::ENTRY_KIND_UNSPECIFIED;
+}
 
- private:
-  // A stream that the server has ended is no error here: its reason comes with the answer.
-  grpc::Status Send(grpc::ClientWriter<v1::UploadSnapshotRequest>& writer, const std::string& request_id) {
-    v1::UploadSnapshotRequest message;
-    message.mutable_header()->set_request_id(request_id);
-    message.mutable_header()->set_sha256(packed_.sha256);
-    message.mutable_header()->set_bytes(packed_.archive_bytes);
-    bool open = writer.Write(message);
-    int64_t offset = 0;
-    while (open && offset < packed_.archive_bytes) {
-      std::string& data = *message.mutable_data();
-      const ssize_t got = ReadChunk(data, offset);
-      if (got <= 0) return Unreadable();
-      offset += got;
-      open = writer.Write(message);
-      progress_.Update("uploading", offset, packed_.archive_bytes);
-    }
-    writer.WritesDone();
-    return grpc::Status::OK;
+void AddEntry(const snapshot::Entry& entry, v1::CommitManifestRequest* message) {
+  v1::ManifestEntry& added = *message->add_entries();
+  added.set_path(entry.path);
+  added.set_kind(KindOf(entry));
+  added.set_executable(entry.executable);
+  added.set_sha256(entry.sha256);
+  added.set_bytes(entry.bytes);
+  added.set_link_target(entry.link_target);
+}
+
+grpc::Status SendManifest(Client& client, grpc::ClientContext& call, const std::string& request_id,
+                          const snapshot::Manifest& manifest) {
+  v1::CommitManifestResponse response;
+  const auto writer = client.stub<v1::SnapshotService::Stub>().CommitManifest(&call, &response);
+  v1::CommitManifestRequest message;
+  message.set_request_id(request_id);
+  bool open = true;
+  for (const snapshot::Entry& entry : manifest.entries()) {
+    AddEntry(entry, &message);
+    if (static_cast<size_t>(message.entries_size()) < kEntriesPerMessage) continue;
+    open = writer->Write(message);
+    if (!open) break;
+    message.Clear();
   }
+  if (open && writer->Write(message)) writer->WritesDone();
+  return writer->Finish();
+}
 
-  ssize_t ReadChunk(std::string& data, int64_t offset) const {
-    data.resize(kChunkBytes);
-    const ssize_t got = ::pread(packed_.archive.get(), data.data(), data.size(), offset);
-    data.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
-    return got;
-  }
-
-  static grpc::Status Unreadable() {
-    return {grpc::StatusCode::INVALID_ARGUMENT,
-            fmt::format("cannot read the packed snapshot: {}", std::strerror(errno))};
-  }
-
-  const PackedSnapshot& packed_;
-  Progress& progress_;
-};
-
-absl::StatusOr<std::string> Upload(Client& client, const PackedSnapshot& packed, Progress& progress) {
+absl::Status Commit(Client& client, const snapshot::Manifest& manifest) {
   const std::string request_id = NewRequestId();
-  const absl::Duration timeout = kUploadBase + absl::Seconds(packed.archive_bytes / kSlowestBytesPerSecond);
-  v1::UploadSnapshotResponse response;
-  TP_RETURN_IF_ERROR(client.CallWithRetries(timeout, [&](grpc::ClientContext& call) {
-    return UploadTry(packed, progress).Run(client, call, request_id, response);
-  }));
-  return response.snapshot_id();
+  return client.CallWithRetries(
+      kCommitTimeout, [&](grpc::ClientContext& call) { return SendManifest(client, call, request_id, manifest); });
+}
+
+absl::Status Send(Client& client, const FileTree& tree, const snapshot::Manifest& manifest, Progress& progress,
+                  UploadReport* report) {
+  for (int round = 1;; ++round) {
+    TP_ASSIGN_OR_RETURN(const SendCost sent, SendMissing(client, tree, progress));
+    report->blobs_sent += sent.blobs;
+    report->blob_bytes_sent += sent.bytes;
+    const absl::Status status = Commit(client, manifest);
+    if (DetailOf(status).reason() != "BLOBS_MISSING" || round == kMaxRounds) return status;
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> UploadDirectory(const Context& context, Client& client, const std::string& directory) {
-  Progress progress(!context.globals.quiet);
-  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(directory, kMaxSnapshotBytes));
-  TP_ASSIGN_OR_RETURN(const PackedSnapshot packed, PackTree(tree, [&](int64_t done_bytes, int64_t total_bytes) {
-                        progress.Update("packing", done_bytes, total_bytes);
-                      }));
-  TP_ASSIGN_OR_RETURN(const bool known, IsKnown(client, packed.sha256));
-  if (known) return packed.sha256;
-  return Upload(client, packed, progress);
+absl::StatusOr<UploadReport> UploadDirectory(Client& client, const std::string& directory, Progress& progress) {
+  TP_ASSIGN_OR_RETURN(const std::string path, ResolveDirectory(directory));
+  StatCache cache = StatCache::Open(path);
+  TP_ASSIGN_OR_RETURN(FileTree tree, ScanTree(path));
+  if (RecallDigests(cache, tree) > 0) TP_RETURN_IF_ERROR(CheckLimits(client, tree));
+  TP_ASSIGN_OR_RETURN(const HashCost hashed, HashFiles(tree, progress));
+  if (hashed.files_read > 0) RememberDigests(tree, cache);
+  TP_ASSIGN_OR_RETURN(const snapshot::Manifest manifest, snapshot::Manifest::Make(tree.entries));
+  UploadReport report{.snapshot_id = manifest.id(), .stats = tree.stats, .files_read = hashed.files_read};
+  TP_ASSIGN_OR_RETURN(const bool known, IsKnown(client, manifest.id()));
+  if (!known) TP_RETURN_IF_ERROR(Send(client, tree, manifest, progress, &report));
+  return report;
+}
+
+absl::StatusOr<FileTree> ScanForUpload(Client& client, const std::string& directory) {
+  TP_ASSIGN_OR_RETURN(const std::string path, ResolveDirectory(directory));
+  TP_ASSIGN_OR_RETURN(FileTree tree, ScanTree(path));
+  TP_RETURN_IF_ERROR(CheckLimits(client, tree));
+  return tree;
 }
 
 }  // namespace tp::cli

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
+#include "base/human_bytes.h"
 #include "base/status.h"
 #include "cli/answer.h"
 #include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/download.h"
-#include "cli/file_tree.h"
 #include "cli/follow.h"
 #include "cli/metrics.h"
 #include "cli/render/table.h"

@@ -6,14 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
+#include "base/human_bytes.h"
 #include "base/status.h"
 #include "cli/answer.h"
 #include "cli/commands/commands.h"
-#include "cli/file_tree.h"
 #include "cli/follow.h"
+#include "cli/list_files.h"
+#include "cli/progress.h"
 #include "cli/render/runs.h"
 #include "cli/secrets.h"
-#include "cli/snapshot_pack.h"
 #include "cli/submission.h"
 #include "cli/upload.h"
 #include "cli/version.h"
@@ -24,6 +25,7 @@ namespace {
 struct SubmitOptions {
   SubmitFlags flags;
   bool dry_run = false;
+  bool list_files = false;
   bool wait = false;
   bool follow = false;
 };
@@ -60,11 +62,22 @@ absl::StatusOr<v1::SubmitRunResponse> Plan(Client& client, v1::SubmitRunRequest 
   return CallSubmit(client, request);
 }
 
-absl::StatusOr<ExitCode> ShowPlan(const Context& context, const v1::SubmitRunResponse& plan,
+absl::StatusOr<ExitCode> ShowPlan(const Context& context, Client& client, const v1::SubmitRunResponse& plan,
                                   const std::string& directory) {
-  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(directory, kMaxSnapshotBytes));
+  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanForUpload(client, directory));
   context.Say(fmt::format("nothing was created; the directory has {} file(s), {}", tree.files, HumanBytes(tree.bytes)));
   return Show(context, AnswerOf(context, plan, true));
+}
+
+absl::StatusOr<ExitCode> ShowFiles(const Context& context, const std::string& directory) {
+  TP_ASSIGN_OR_RETURN(const std::string path, ResolveDirectory(directory));
+  TP_ASSIGN_OR_RETURN(const FileTree tree, ScanTree(path));
+  return Show(context, ListFiles(context, tree));
+}
+
+absl::StatusOr<UploadReport> Upload(const Context& context, Client& client, const std::string& directory) {
+  Progress progress(!context.globals.quiet);
+  return UploadDirectory(client, directory, progress);
 }
 
 void Echo(const Context& context, const v1::SubmitRunResponse& response) {
@@ -87,15 +100,16 @@ absl::StatusOr<ExitCode> Accompany(Context& context, const std::string& run, boo
 }
 
 absl::StatusOr<ExitCode> Submit(Context& context, const SubmitOptions& options) {
+  if (options.list_files) return ShowFiles(context, options.flags.directory);
   TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(options.flags, context.command));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client));
   // Also before a submission: what is refused is refused before the directory is packed and sent.
   TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse plan, Plan(*client, request));
-  if (options.dry_run) return ShowPlan(context, plan, options.flags.directory);
+  if (options.dry_run) return ShowPlan(context, *client, plan, options.flags.directory);
 
-  TP_ASSIGN_OR_RETURN(const std::string snapshot_id, UploadDirectory(context, *client, options.flags.directory));
-  request.set_snapshot_id(snapshot_id);
+  TP_ASSIGN_OR_RETURN(const UploadReport upload, Upload(context, *client, options.flags.directory));
+  request.set_snapshot_id(upload.snapshot_id);
   request.set_request_id(NewRequestId());
   TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse response, CallSubmit(*client, request));
   TP_ASSIGN_OR_RETURN(const ExitCode code, Show(context, AnswerOf(context, response, false)));
@@ -111,7 +125,8 @@ void AddSubmitCommand(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("submit", "Run a command on the cluster: tp submit [flags] -- COMMAND [ARG...]");
   command->footer(
-      "The working directory goes along, without .git, __pycache__, venv, .venv, node_modules and *.pyc.\n"
+      "The working directory goes along, without .git, __pycache__, venv, .venv, node_modules, *.pyc and what\n"
+      ".tpignore lists. "
       "Prints the run's id. Example: tp submit --profile h200:16 --time-limit 12h -- torchrun train.py");
   auto options = std::make_shared<SubmitOptions>();
   SubmitFlags& flags = options->flags;
@@ -126,6 +141,8 @@ void AddSubmitCommand(CLI::App& app, Context& context) {
   command->add_option("--project", flags.project, "Project that the run belongs to");
   command->add_option("--dir", flags.directory, "Directory to submit (default: the current one)");
   command->add_flag("--dry-run", options->dry_run, "Show what would run, and what it would wait for; create nothing");
+  command->add_flag("--list-files", options->list_files,
+                    "Show which files would be sent, and what stays out; send none");
   command->add_flag("--wait", options->wait, "Wait for the end; exit as `tp wait` does");
   command->add_flag("-f,--follow", options->follow, "Print the log until the end; exit as `tp wait` does");
   command->callback([&context, options] { context.action = [options](Context& c) { return Submit(c, *options); }; });

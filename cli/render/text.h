@@ -6,7 +6,7 @@
 
 namespace tp::cli {
 
-// Widths, and file names in archives, do not depend on the user's locale. Call once, before threads.
+// Widths do not depend on the user's locale. Call once, before threads.
 void UseUtf8Locale();
 
 bool IsUtf8(std::string_view text);

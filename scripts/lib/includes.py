@@ -23,6 +23,7 @@ TARGETS = [
     ("tp/backend.h", r"tp/backend\.h"),
     ("public", r"tp/[a-z_]+\.h"),
     ("store_interface", r"store/(store|rows|chain)\.h"),
+    ("snapshot_manifest", r"snapshot/manifest\.h"),
     ("absl", r"absl/.*"),
     ("fmt", r"fmt/.*"),
     ("spdlog", r"spdlog/.*"),
@@ -30,7 +31,6 @@ TARGETS = [
     ("yaml", r"yaml-cpp/.*"),
     ("json", r"nlohmann/.*"),
     ("openssl", r"openssl/.*"),
-    ("libarchive", r"archive(_entry)?\.h"),
     ("cli11", r"CLI/.*"),
     ("gtest", r"(gtest|gmock|rapidcheck|benchmark)(/.*|\.h)"),
     ("std", r"[a-z_]+"),
@@ -59,8 +59,8 @@ def _folder(path: str, *may: str) -> Folder:
 
 LIBS = "absl fmt"
 BACKENDS = "backends/driver backends/fake backends/local"
-TESTED = f"tests base core config store loop launch sim auth rank public tp/backend.h {BACKENDS}"
-TEST_LIBS = "gtest absl fmt json yaml sqlite openssl libarchive posix"
+TESTED = f"tests base core config store snapshot snapshot_manifest loop launch sim auth rank public tp/backend.h {BACKENDS}"
+TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
 
 # The longest path that holds a file decides. A new folder is one row.
@@ -72,16 +72,17 @@ FOLDERS = [
     _folder("src/config", LIBS, "base core yaml json posix"),
     _folder("src/store", LIBS, "base core public sqlite openssl json posix"),
     _folder("src/loop", LIBS, "base core store_interface public tp/backend.h posix"),
-    _folder("src/launch", LIBS, "base core public tp/backend.h libarchive json posix"),
+    _folder("src/snapshot", LIBS, "base snapshot_manifest posix"),
+    _folder("src/launch", LIBS, "base core snapshot public tp/backend.h json posix"),
     _folder("src/backends/driver", LIBS, "base core launch loop public tp/backend.h posix"),
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),
     _folder("src/sim", LIBS, "base core store loop launch backends/fake public tp/backend.h"),
     _folder("src/auth", LIBS, "base core store_interface openssl posix"),
-    _folder("src/api", LIBS, RPC, "base core loop store auth config public json posix"),
+    _folder("src/api", LIBS, RPC, "base core loop store snapshot snapshot_manifest auth config public json posix"),
     _folder("src/tpd", LIBS, RPC, BACKENDS,
-            "base core config store loop launch sim auth api public tp/backend.h spdlog json cli11 posix"),
-    _folder("cli", LIBS, RPC, "base public json cli11 libarchive openssl posix"),
+            "base core config store snapshot snapshot_manifest loop launch sim auth api public tp/backend.h spdlog json cli11 posix"),
+    _folder("cli", LIBS, RPC, "base snapshot_manifest public json cli11 posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
     _folder("tests/bench", "", TEST_LIBS, RPC),

@@ -10,13 +10,16 @@
 #include "absl/time/time.h"
 #include "api/loop_port.h"
 #include "api/page_token.h"
-#include "api/snapshot_store.h"
 #include "api/watch_hub.h"
 #include "api/worker_pool.h"
 #include "auth/authenticator.h"
 #include "core/launch_plan.h"
 #include "core/registry.h"
 #include "store/store.h"
+
+namespace tp::snapshot {
+class Store;
+}
 
 namespace tp::api {
 
@@ -26,13 +29,12 @@ struct ServerFacts {
   std::string deployment;
   int64_t epoch = 1;
   core::LaunchLayout layout;
-  int64_t max_snapshot_bytes = int64_t{1} << 30;
 };
 
 struct Context {
   LoopPort& loop;
   store::Reader& reader;
-  SnapshotStore& snapshots;
+  snapshot::Store& snapshots;
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<absl::Time()> now;
   std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused

@@ -12,6 +12,7 @@
 #include "api/run_output.h"
 #include "api/run_reader.h"
 #include "api/run_watch.h"
+#include "snapshot/store.h"
 
 namespace tp::api {
 namespace {
@@ -37,10 +38,10 @@ loop::Command MakeCommand(const Call& call, std::string request_id, std::string 
 
 // --- Submit ---------------------------------------------------------------------------------------
 
+// Touched, it stays until the run needs it.
 absl::Status CheckSnapshot(Context& context, const std::string& snapshot_id) {
   if (snapshot_id.empty()) return absl::OkStatus();
-  TP_ASSIGN_OR_RETURN(const auto row, context.reader.FindSnapshot(snapshot_id));
-  if (row) return absl::OkStatus();
+  if (context.snapshots.Touch(snapshot_id)) return absl::OkStatus();
   return WithReason(
       WithField(NotFound("snapshot {} is not on this server: upload it again", snapshot_id), "snapshot_id"),
       "SNAPSHOT_NOT_FOUND");

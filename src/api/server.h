@@ -11,10 +11,13 @@
 #include "absl/time/time.h"
 #include "api/context.h"
 #include "api/loop_port.h"
-#include "api/snapshot_store.h"
 #include "core/registry.h"
 #include "loop/commands.h"
 #include "store/store.h"
+
+namespace tp::snapshot {
+class Store;
+}
 
 namespace tp::api {
 
@@ -32,7 +35,7 @@ struct ServerOptions {
 struct ServerParts {
   LoopPort& loop;
   store::Reader& reader;
-  SnapshotStore& snapshots;
+  snapshot::Store& snapshots;
   std::function<std::shared_ptr<const core::Registry>()> registry;  // thread-safe
   std::function<absl::Time()> now;                                  // thread-safe
   // Thread-safe. RESOURCE_EXHAUSTED with the reason while submissions and uploads are refused.

@@ -9,21 +9,15 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "launch/archive.h"
 #include "tp/attempt.h"
 #include "tp/launch.h"
 
 namespace tp::launch {
 
-struct PrepareOptions {
-  std::string storage_root;
-  SnapshotLimits limits;
-};
-
 // Makes output, results and attempt directory, work/ from the snapshot, spec.json, the overrides and an
 // open fence (a closed one stays closed). NOT_FOUND where the snapshot is gone, INVALID_ARGUMENT where the
 // spec or the snapshot can never be launched.
-absl::Status PrepareAttempt(const LaunchSpec& spec, const PrepareOptions& options);
+absl::Status PrepareAttempt(const LaunchSpec& spec, const std::string& storage_root);
 
 // spec.json: the spec without the values of secret-looking variables.
 std::string RenderSpecJson(const LaunchSpec& spec);

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
-#include "launch/snapshot_store.h"
+#include "snapshot/checkout.h"
 
 namespace tp::launch {
 namespace {
@@ -33,26 +33,24 @@ absl::StatusOr<bool> Exists(const Directory& directory, const std::string& name)
   return ErrnoStatus(errno, "look at", directory.At(name));
 }
 
-absl::Status FillWork(const LaunchSpec& spec, const PrepareOptions& options, const Directory& attempt,
+absl::Status FillWork(const LaunchSpec& spec, const std::string& storage_root, const Directory& attempt,
                       const std::string& name) {
   TP_ASSIGN_OR_RETURN(const Directory work, MakeDirectoriesBeneath(attempt.path, name, kDirectoryMode));
   if (spec.snapshot_id.empty()) return absl::OkStatus();
-  if (!IsSnapshotId(spec.snapshot_id)) return InvalidArgument("'{}' is no snapshot id", spec.snapshot_id);
-  const std::string archive = SnapshotPath(options.storage_root, spec.snapshot_id);
-  absl::Status extracted = ExtractSnapshot(archive, work.path, options.limits);
-  if (absl::IsNotFound(extracted)) {
-    return NotFound("the snapshot of {} is gone ({}): submit again", spec.run_id, Message(extracted));
+  const absl::Status filled = snapshot::Checkout(storage_root, spec.snapshot_id, work.path).status();
+  if (absl::IsNotFound(filled) || absl::IsDataLoss(filled)) {
+    return NotFound("the snapshot of {} is gone ({}): submit again", spec.run_id, Message(filled));
   }
-  return extracted;
+  return filled;
 }
 
 // Filled under another name first: work/ is there whole or not at all, and the first of several
 // launches provides it.
-absl::Status ProvideWork(const LaunchSpec& spec, const PrepareOptions& options, const Directory& attempt) {
+absl::Status ProvideWork(const LaunchSpec& spec, const std::string& storage_root, const Directory& attempt) {
   TP_ASSIGN_OR_RETURN(const bool provided, Exists(attempt, std::string(kWork)));
   if (provided) return absl::OkStatus();
   const std::string temporary = ".work." + RandomName();
-  absl::Status status = FillWork(spec, options, attempt, temporary);
+  absl::Status status = FillWork(spec, storage_root, attempt, temporary);
   if (status.ok()) {
     const int fd = attempt.fd.get();
     if (renameat(fd, temporary.c_str(), fd, std::string(kWork).c_str()) == 0) return absl::OkStatus();
@@ -76,15 +74,15 @@ absl::Status WriteOverrides(const LaunchSpec& spec, const Directory& attempt) {
 
 // Nothing here is fsynced: a power cut ends the ranks too, and a fence lost with it reads as unreadable,
 // which starts nothing.
-absl::Status PrepareAttempt(const LaunchSpec& spec, const PrepareOptions& options) {
+absl::Status PrepareAttempt(const LaunchSpec& spec, const std::string& storage_root) {
   const AttemptPaths& paths = spec.paths;
   if (paths.work_dir != fmt::format("{}/{}", paths.attempt_dir, kWork)) {
     return InvalidArgument("the work directory {} is not {}/{}", paths.work_dir, paths.attempt_dir, kWork);
   }
-  TP_RETURN_IF_ERROR(MakeUnderRoot(options.storage_root, paths.output_dir).status());
-  TP_RETURN_IF_ERROR(MakeUnderRoot(options.storage_root, paths.results_dir).status());
-  TP_ASSIGN_OR_RETURN(const Directory attempt, MakeUnderRoot(options.storage_root, paths.attempt_dir));
-  TP_RETURN_IF_ERROR(ProvideWork(spec, options, attempt));
+  TP_RETURN_IF_ERROR(MakeUnderRoot(storage_root, paths.output_dir).status());
+  TP_RETURN_IF_ERROR(MakeUnderRoot(storage_root, paths.results_dir).status());
+  TP_ASSIGN_OR_RETURN(const Directory attempt, MakeUnderRoot(storage_root, paths.attempt_dir));
+  TP_RETURN_IF_ERROR(ProvideWork(spec, storage_root, attempt));
   TP_RETURN_IF_ERROR(ReplaceFile(attempt, "spec.json", RenderSpecJson(spec), kFileMode, Sync::kNone));
   TP_RETURN_IF_ERROR(WriteOverrides(spec, attempt));
   return LinkNewFile(attempt, "fence", "open\n", kFileMode, Sync::kNone).status();

@@ -1,6 +1,7 @@
 #include "store/memory_store.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/status.h"
 #include "store/micros.h"
@@ -99,7 +100,7 @@ void MemoryStore::Append(Data& data, const Txn& txn) {
     data.billed.emplace(row.run, row.step, row.attempt, row.pool, row.month, row.delta);
   }
   for (const RequestRow& row : txn.requests) data.requests[{row.principal, row.request_id}] = row;
-  for (const SnapshotRow& row : txn.snapshots) data.snapshots.emplace(row.id, Rounded(row, &SnapshotRow::created_at));
+  for (const SnapshotRow& row : txn.snapshots) data.snapshots[row.id] = Rounded(row, &SnapshotRow::created_at);
   for (const TokenRow& row : txn.tokens) data.tokens[row.id] = Rounded(row, &TokenRow::created_at);
   for (const AuditRow& row : txn.audit) data.audit.push_back(Rounded(row, &AuditRow::at));
 }
@@ -217,9 +218,28 @@ absl::StatusOr<std::optional<RequestRow>> MemoryStore::FindRequest(const std::st
   return Find(data_.requests, RequestKey(principal, request_id));
 }
 
-absl::StatusOr<std::optional<SnapshotRow>> MemoryStore::FindSnapshot(const std::string& id) {
+absl::StatusOr<std::vector<std::string>> MemoryStore::NeededSnapshots() {
   const std::lock_guard lock(mutex_);
-  return Find(data_.snapshots, id);
+  std::set<std::string> ids;
+  for (const auto& [n, stored] : data_.runs) {
+    const core::Run& run = stored.value.run;
+    if (run.snapshot_available && !run.snapshot_id.empty()) ids.insert(run.snapshot_id);
+  }
+  return std::vector<std::string>(ids.begin(), ids.end());
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStore::SnapshotsOf(const std::string& owner,
+                                                                  absl::Time committed_after) {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> ids;
+  for (const auto& [n, stored] : data_.runs) {
+    const core::Run& run = stored.value.run;
+    if (run.owner == owner && run.snapshot_available && !run.snapshot_id.empty()) ids.insert(run.snapshot_id);
+  }
+  for (const auto& [id, row] : data_.snapshots) {
+    if (row.owner == owner && row.created_at > committed_after) ids.insert(id);
+  }
+  return std::vector<std::string>(ids.begin(), ids.end());
 }
 
 absl::StatusOr<std::optional<TokenRow>> MemoryStore::FindToken(const std::string& id) {

@@ -54,8 +54,9 @@ struct RequestRow {
   bool operator==(const RequestRow&) const = default;
 };
 
+// Who committed a snapshot last. Its files are what counts: the row stays when they are collected.
 struct SnapshotRow {
-  std::string id;  // sha256 of the archive, hex
+  std::string id;  // snapshot::Manifest::id
   std::string owner;
   int64_t bytes = 0;
   int64_t files = 0;

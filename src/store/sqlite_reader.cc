@@ -247,11 +247,21 @@ absl::StatusOr<std::optional<RequestRow>> SqliteReader::FindRequest(const std::s
   });
 }
 
-absl::StatusOr<std::optional<SnapshotRow>> SqliteReader::FindSnapshot(const std::string& id) {
-  return Read<std::optional<SnapshotRow>>([&](Database& database) {
-    Where where;
-    where.Add("id = ?", {id});
-    return SelectOne(database, kSnapshotColumns, "snapshot", where, ReadSnapshot);
+absl::StatusOr<std::vector<std::string>> SqliteReader::NeededSnapshots() {
+  return Read<std::vector<std::string>>([&](Database& database) {
+    Query query(database, "SELECT DISTINCT snapshot_id FROM run WHERE snapshot_available = 1 AND snapshot_id <> ''");
+    return ReadAll(query, ReadText);
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> SqliteReader::SnapshotsOf(const std::string& owner,
+                                                                   absl::Time committed_after) {
+  return Read<std::vector<std::string>>([&](Database& database) {
+    Query query(database,
+                "SELECT snapshot_id FROM run WHERE owner = ? AND snapshot_available = 1 AND snapshot_id <> '' "
+                "UNION SELECT id FROM snapshot WHERE owner = ? AND created_at_us > ?");
+    query.Bind(owner, owner, committed_after);
+    return ReadAll(query, ReadText);
   });
 }
 

@@ -27,7 +27,8 @@ class SqliteReader : public Reader {
   absl::StatusOr<Meta> ReadMeta() override;
   absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
                                                         const std::string& request_id) override;
-  absl::StatusOr<std::optional<SnapshotRow>> FindSnapshot(const std::string& id) override;
+  absl::StatusOr<std::vector<std::string>> NeededSnapshots() override;
+  absl::StatusOr<std::vector<std::string>> SnapshotsOf(const std::string& owner, absl::Time committed_after) override;
   absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) override;
   absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) override;
   absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq, int limit) override;

@@ -421,20 +421,8 @@ absl::Status WriteRequest(Database& database, const RequestRow& row) {
   return Query(database, sql).Bind(row.principal, row.request_id, row.method, row.body_sha256, row.run, row.note).Run();
 }
 
-const std::string_view kSnapshotColumns = "id, owner, bytes, files, created_at_us";
-
-SnapshotRow ReadSnapshot(Columns& columns) {
-  SnapshotRow row;
-  row.id = columns.Text();
-  row.owner = columns.Text();
-  row.bytes = columns.Int64();
-  row.files = columns.Int64();
-  row.created_at = columns.Time();
-  return row;
-}
-
 absl::Status WriteSnapshot(Database& database, const SnapshotRow& row) {
-  static const std::string sql = InsertSql("snapshot", kSnapshotColumns) + " ON CONFLICT (id) DO NOTHING";
+  static const std::string sql = UpsertSql("snapshot", "id, owner, bytes, files, created_at_us", "id");
   return Query(database, sql).Bind(row.id, row.owner, row.bytes, row.files, row.created_at).Run();
 }
 

@@ -27,7 +27,6 @@ extern const std::string_view kEventColumns;
 extern const std::string_view kOutboxColumns;
 extern const std::string_view kLedgerColumns;
 extern const std::string_view kRequestColumns;
-extern const std::string_view kSnapshotColumns;
 extern const std::string_view kTokenColumns;
 extern const std::string_view kMetaColumns;
 
@@ -37,9 +36,9 @@ EventRow ReadEvent(Columns& columns);
 OutboxRow ReadOutbox(Columns& columns);
 core::LedgerRow ReadLedger(Columns& columns);
 RequestRow ReadRequest(Columns& columns);
-SnapshotRow ReadSnapshot(Columns& columns);
 TokenRow ReadToken(Columns& columns);
 Meta ReadMeta(Columns& columns);
+inline std::string ReadText(Columns& columns) { return columns.Text(); }
 
 // All rows of the query. Read is one of the functions above.
 template <typename Row>
@@ -74,14 +73,14 @@ absl::StatusOr<std::vector<core::RunWithSteps>> Complete(Database& database, std
 absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary& summary, absl::Time changed_at);
 absl::Status WriteSummary(Database& database, int64_t n, const RunSummary& summary, absl::Time changed_at);
 absl::Status WriteStep(Database& database, const core::Step& step);
+absl::Status WriteSnapshot(Database& database, const SnapshotRow& row);
 absl::Status WriteToken(Database& database, const TokenRow& row);
 
-// Inserts; a row that is there already is an error, except that a known snapshot stays as it is.
+// Inserts; a row that is there already is an error.
 absl::Status WriteEvent(Database& database, const EventRow& row);
 absl::Status WriteOutbox(Database& database, const OutboxRow& row);
 absl::Status WriteLedger(Database& database, const core::LedgerRow& row);
 absl::Status WriteRequest(Database& database, const RequestRow& row);
-absl::Status WriteSnapshot(Database& database, const SnapshotRow& row);
 absl::Status WriteAudit(Database& database, const AuditRow& row);
 
 absl::Status DeleteOutbox(Database& database, int64_t id);

@@ -80,7 +80,11 @@ class Reader {
   virtual absl::StatusOr<Meta> ReadMeta() = 0;
   virtual absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
                                                                 const std::string& request_id) = 0;
-  virtual absl::StatusOr<std::optional<SnapshotRow>> FindSnapshot(const std::string& id) = 0;
+  // Snapshots of all runs that may still need theirs, in any state; a run that was removed needs none.
+  virtual absl::StatusOr<std::vector<std::string>> NeededSnapshots() = 0;
+  // Of these, the owner's, and what the owner committed later than `committed_after`.
+  virtual absl::StatusOr<std::vector<std::string>> SnapshotsOf(const std::string& owner,
+                                                               absl::Time committed_after) = 0;
   virtual absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) = 0;
   virtual absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) = 0;
   virtual absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq,

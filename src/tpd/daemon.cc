@@ -15,6 +15,7 @@
 #include "auth/identity.h"
 #include "auth/secret_file.h"
 #include "backends/local/local_backend.h"
+#include "base/human_bytes.h"
 #include "base/status.h"
 #include "core/ids.h"
 #include "store/disk.h"
@@ -50,6 +51,15 @@ void LogEvent(const store::EventRow& event) {
   }
 }
 
+void LogCollected(const absl::StatusOr<snapshot::Collected>& collected) {
+  if (!collected.ok()) {
+    spdlog::warn("snapshots could not be collected, the next round tries again: {}", Message(collected.status()));
+  } else if (collected->snapshots > 0 || collected->blobs > 0) {
+    spdlog::info("collected {} snapshot(s) and {} file(s) that no run needs, {}", collected->snapshots,
+                 collected->blobs, HumanBytes(collected->bytes));
+  }
+}
+
 // Backends that executors name and this tpd does not have.
 std::vector<std::string> MissingBackends(const core::Registry& registry) {
   std::set<std::string> missing;
@@ -71,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   TP_RETURN_IF_ERROR(daemon->LoadConfiguration());
   TP_RETURN_IF_ERROR(daemon->OpenStores());
+  TP_RETURN_IF_ERROR(daemon->OpenSnapshots());
   TP_RETURN_IF_ERROR(daemon->EnterBootstrapToken());
   TP_RETURN_IF_ERROR(daemon->StartBackends());
   TP_RETURN_IF_ERROR(daemon->StartLoop());
@@ -109,9 +120,18 @@ absl::Status Daemon::OpenStores() {
   }
   const absl::Status ballast = store::KeepBallast(options_.data_directory + "/ballast", kBallastBytes);
   if (!ballast.ok()) spdlog::warn("no ballast against a full disk: {}", Message(ballast));
-  launch::SnapshotLimits limits;
-  TP_ASSIGN_OR_RETURN(auto snapshots, launch::SnapshotStore::Open(storage_root_, limits));
-  snapshots_ = std::make_unique<Snapshots>(std::move(snapshots));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::OpenSnapshots() {
+  TP_ASSIGN_OR_RETURN(snapshots_, snapshot::Store::Open(storage_root_, snapshot::Limits(), [] { return absl::Now(); }));
+  snapshot::CollectorOptions options;
+  options.needed = [this]() -> absl::StatusOr<absl::flat_hash_set<std::string>> {
+    TP_ASSIGN_OR_RETURN(const std::vector<std::string> ids, store_.reader->NeededSnapshots());
+    return absl::flat_hash_set<std::string>(ids.begin(), ids.end());
+  };
+  options.report = LogCollected;
+  collector_ = std::make_unique<snapshot::Collector>(*snapshots_, std::move(options));
   return absl::OkStatus();
 }
 

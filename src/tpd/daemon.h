@@ -15,9 +15,9 @@
 #include "config/load.h"
 #include "loop/loop.h"
 #include "loop/loop_thread.h"
+#include "snapshot/collector.h"
 #include "store/open.h"
 #include "tpd/registry_holder.h"
-#include "tpd/snapshots.h"
 
 namespace tp::tpd {
 
@@ -52,6 +52,7 @@ class Daemon {
 
   absl::Status LoadConfiguration();
   absl::Status OpenStores();
+  absl::Status OpenSnapshots();
   absl::Status EnterBootstrapToken();
   absl::Status StartBackends();
   absl::Status ReportStrangers();
@@ -79,7 +80,8 @@ class Daemon {
   std::string storage_root_;
   store::OpenedStore store_;
   store::Loaded loaded_;
-  std::unique_ptr<Snapshots> snapshots_;
+  std::unique_ptr<snapshot::Store> snapshots_;
+  std::unique_ptr<snapshot::Collector> collector_;
   std::map<std::string, std::shared_ptr<Backend>> backends_;
   std::unique_ptr<driver::Driver> driver_;
   std::unique_ptr<loop::Loop> loop_;

@@ -21,8 +21,8 @@ namespace {
 std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
   std::vector<const google::protobuf::MethodDescriptor*> methods;
   for (const google::protobuf::FileDescriptor* file :
-       {v1::Run::descriptor()->file(), v1::ReadLogRequest::descriptor()->file(),
-        v1::SnapshotHeader::descriptor()->file(), v1::Series::descriptor()->file(), v1::UsageRow::descriptor()->file(),
+       {v1::Run::descriptor()->file(), v1::ReadLogRequest::descriptor()->file(), v1::BlobHeader::descriptor()->file(),
+        v1::Series::descriptor()->file(), v1::UsageRow::descriptor()->file(),
         v1::WhoAmIRequest::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) methods.push_back(file->service(s)->method(m));

@@ -124,7 +124,7 @@ TEST_F(RunServiceTest, AnUnknownSnapshotIsRefused) {
   const grpc::Status status = stub_->SubmitRun(As("ana").get(), request, &response);
   EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
   EXPECT_EQ(DetailOf(status).reason(), "SNAPSHOT_NOT_FOUND");
-  CommitSnapshot({.id = request.snapshot_id(), .owner = "ana", .bytes = 1, .files = 1, .created_at = absl::Now()});
+  request.set_snapshot_id(StoreSnapshot("print(1)"));
   AcceptSubmissions(1);
   EXPECT_TRUE(stub_->SubmitRun(As("ana").get(), request, &response).ok());
 }

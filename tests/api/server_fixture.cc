@@ -3,46 +3,20 @@
 #include "auth/digest.h"
 
 namespace tp::api {
-namespace {
-
-class FakeUpload final : public SnapshotUpload {
- public:
-  FakeUpload(FakeSnapshots& store, std::string sha256) : store_(store), sha256_(std::move(sha256)) {}
-  ~FakeUpload() override { store_.abandoned = store_.abandoned || !finished_; }
-
-  absl::Status Write(std::string_view bytes) override {
-    store_.received += bytes;
-    return absl::OkStatus();
-  }
-  absl::StatusOr<StoredSnapshot> Finish() override {
-    finished_ = true;
-    TP_RETURN_IF_ERROR(store_.finish);
-    return StoredSnapshot{.id = sha256_, .bytes = static_cast<int64_t>(store_.received.size()), .files = 3};
-  }
-
- private:
-  FakeSnapshots& store_;
-  const std::string sha256_;
-  bool finished_ = false;
-};
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<SnapshotUpload>> FakeSnapshots::Begin(const std::string& sha256, int64_t /*bytes*/) {
-  return std::make_unique<FakeUpload>(*this, sha256);
-}
 
 void ServerTest::SetUp() {
+  auto snapshots = snapshot::Store::Open(storage_.path(), snapshot_limits_, absl::Now);
+  ASSERT_TRUE(snapshots.ok()) << snapshots.status();
+  snapshots_ = *std::move(snapshots);
   ServerOptions options;
   options.page_token_key = "test key";
   options.facts = {.version = "1.2.3",
                    .deployment = "test",
                    .epoch = 1,
-                   .layout = {.storage_root = storage_.path(), .log_max_bytes = 1 << 20, .heartbeat_ms = 1000},
-                   .max_snapshot_bytes = 1000};
+                   .layout = {.storage_root = storage_.path(), .log_max_bytes = 1 << 20, .heartbeat_ms = 1000}};
   auto registry = [this] { return std::make_shared<const core::Registry>(registry_); };
   auto server = Server::Start(
-      std::move(options), {.loop = loop_, .reader = store_, .snapshots = snapshots_, .registry = registry, .now = [] {
+      std::move(options), {.loop = loop_, .reader = store_, .snapshots = *snapshots_, .registry = registry, .now = [] {
                              return absl::Now();
                            }});
   ASSERT_TRUE(server.ok()) << server.status();
@@ -97,6 +71,22 @@ void ServerTest::CommitSnapshot(const store::SnapshotRow& row) {
   store::Txn txn = NextTxn();
   txn.snapshots.push_back(row);
   CommitTxn(txn);
+}
+
+std::string ServerTest::StoreSnapshot(const std::string& content) {
+  const std::string sha256 = auth::Sha256Hex(content);
+  const auto bytes = static_cast<int64_t>(content.size());
+  const auto upload = snapshots_->BeginUpload("ana");
+  EXPECT_TRUE(upload->Begin(sha256, bytes, 0).ok());
+  EXPECT_TRUE(upload->Append(content).ok());
+  EXPECT_TRUE(upload->Finish().ok());
+  const auto manifest = snapshot::Manifest::Make({{.path = "file",
+                                                   .kind = snapshot::EntryKind::kFile,
+                                                   .executable = false,
+                                                   .sha256 = sha256,
+                                                   .bytes = bytes,
+                                                   .link_target = ""}});
+  return snapshots_->Commit("ana", *manifest, {})->id;
 }
 
 v1::ErrorDetail ServerTest::DetailOf(const grpc::Status& status) {

@@ -14,20 +14,12 @@
 #include "auth/token.h"
 #include "fake_loop.h"
 #include "sample_runs.h"
+#include "snapshot/store.h"
 #include "store/memory_store.h"
 #include "temp_dir.h"
 #include "tp/v1/error.pb.h"
 
 namespace tp::api {
-
-class FakeSnapshots final : public SnapshotStore {
- public:
-  absl::StatusOr<std::unique_ptr<SnapshotUpload>> Begin(const std::string& sha256, int64_t bytes) override;
-
-  std::string received;    // of all uploads
-  absl::Status finish;     // what Finish answers
-  bool abandoned = false;  // an upload was destroyed without Finish
-};
 
 class ServerTest : public testing::Test {
  protected:
@@ -43,6 +35,8 @@ class ServerTest : public testing::Test {
   void CommitLive(const loop::LiveRun& run, const std::string& event = "test");
   void CommitRequest(const store::RequestRow& row);
   void CommitSnapshot(const store::SnapshotRow& row);
+  // Of one file; its id.
+  std::string StoreSnapshot(const std::string& content);
 
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
 
@@ -51,7 +45,8 @@ class ServerTest : public testing::Test {
   TempDir storage_;
   store::MemoryStore store_;
   FakeLoop loop_;
-  FakeSnapshots snapshots_;
+  snapshot::Limits snapshot_limits_;  // to be set before SetUp
+  std::unique_ptr<snapshot::Store> snapshots_;
   core::Registry registry_;
   std::unique_ptr<Server> server_;
 

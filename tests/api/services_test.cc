@@ -1,11 +1,10 @@
-// Snapshots, registry, usage, system, health.
+// Registry, usage, system, health.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "server_fixture.h"
 #include "store/chain.h"
 #include "tp/v1/registry.grpc.pb.h"
-#include "tp/v1/snapshot.grpc.pb.h"
 #include "tp/v1/system.grpc.pb.h"
 #include "tp/v1/usage.grpc.pb.h"
 
@@ -13,120 +12,6 @@ namespace tp::api {
 namespace {
 
 using grpc::StatusCode;
-
-class SnapshotTest : public ServerTest {
- protected:
-  void SetUp() override {
-    ServerTest::SetUp();
-    stub_ = v1::SnapshotService::NewStub(channel());
-    loop_.OnCommand([this](const loop::Command& command) {
-      CommitSnapshot(std::get<loop::AddSnapshot>(command.action).snapshot);
-      return loop::Answer{};
-    });
-  }
-
-  static v1::SnapshotHeader Header(int64_t bytes) {
-    v1::SnapshotHeader header;
-    header.set_request_id("r-1");
-    header.set_sha256(std::string(64, 'c'));
-    header.set_bytes(bytes);
-    return header;
-  }
-
-  grpc::Status Upload(const v1::SnapshotHeader& header, const std::vector<std::string>& parts) {
-    const auto context = As("ana");
-    const auto writer = stub_->UploadSnapshot(context.get(), &response_);
-    v1::UploadSnapshotRequest message;
-    *message.mutable_header() = header;
-    bool open = writer->Write(message);
-    for (const std::string& part : parts) {
-      message.set_data(part);
-      open = open && writer->Write(message);
-    }
-    if (open) writer->WritesDone();
-    return writer->Finish();
-  }
-
-  v1::UploadSnapshotResponse response_;
-  std::unique_ptr<v1::SnapshotService::Stub> stub_;
-};
-
-TEST_F(SnapshotTest, UploadsInParts) {
-  const grpc::Status status = Upload(Header(6), {"abc", "def"});
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(response_.snapshot_id(), std::string(64, 'c'));
-  EXPECT_EQ(response_.files(), 3);
-  EXPECT_EQ(snapshots_.received, "abcdef");
-  const auto row = *store_.FindSnapshot(std::string(64, 'c'));
-  ASSERT_TRUE(row.has_value());
-  EXPECT_EQ(row->owner, "ana");
-  EXPECT_EQ(row->bytes, 6);
-
-  v1::GetSnapshotRequest get;
-  get.set_snapshot_id(std::string(64, 'c'));
-  v1::GetSnapshotResponse got;
-  ASSERT_TRUE(stub_->GetSnapshot(As("ana").get(), get, &got).ok());
-  EXPECT_EQ(got.bytes(), 6);
-  get.set_snapshot_id(std::string(64, 'd'));
-  EXPECT_EQ(stub_->GetSnapshot(As("ana").get(), get, &got).error_code(), StatusCode::NOT_FOUND);
-}
-
-TEST_F(SnapshotTest, WhatIsKeptAlreadyIsNotReadAgain) {
-  CommitSnapshot({.id = std::string(64, 'c'), .owner = "bob", .bytes = 6, .files = 9, .created_at = absl::Now()});
-  const grpc::Status status = Upload(Header(6), {});
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(response_.files(), 9);
-  EXPECT_EQ(snapshots_.received, "");
-  EXPECT_TRUE(loop_.commands().empty());
-}
-
-TEST_F(SnapshotTest, TheHeaderIsChecked) {
-  v1::SnapshotHeader bad_hash = Header(6);
-  bad_hash.set_sha256("../../x");
-  EXPECT_EQ(Upload(bad_hash, {}).error_code(), StatusCode::INVALID_ARGUMENT);
-  v1::SnapshotHeader no_id = Header(6);
-  no_id.clear_request_id();
-  EXPECT_EQ(Upload(no_id, {}).error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(DetailOf(Upload(Header(1001), {})).field(), "header.bytes");
-  EXPECT_EQ(Upload(Header(0), {}).error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(snapshots_.received, "");
-}
-
-TEST_F(SnapshotTest, MoreThanAnnouncedIsRefused) {
-  EXPECT_EQ(Upload(Header(5), {"abc", "def"}).error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(snapshots_.received, "abc");
-}
-
-TEST_F(SnapshotTest, ABadArchiveIsToldAndNotKept) {
-  snapshots_.finish = InvalidArgument("the archive holds '../x', which leads out of it");
-  const grpc::Status status = Upload(Header(3), {"abc"});
-  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_TRUE(loop_.commands().empty());
-}
-
-TEST_F(SnapshotTest, AnUploadThatBreaksOffLeavesNothing) {
-  {
-    const auto context = As("ana");
-    const auto writer = stub_->UploadSnapshot(context.get(), &response_);
-    v1::UploadSnapshotRequest message;
-    *message.mutable_header() = Header(6);
-    ASSERT_TRUE(writer->Write(message));
-    message.set_data("abc");
-    ASSERT_TRUE(writer->Write(message));
-    context->TryCancel();
-    EXPECT_EQ(writer->Finish().error_code(), StatusCode::CANCELLED);
-  }
-  server_->Stop();
-  server_.reset();
-  EXPECT_TRUE(loop_.commands().empty());
-}
-
-TEST_F(SnapshotTest, NothingAtAllIsRefused) {
-  const auto context = As("ana");
-  const auto writer = stub_->UploadSnapshot(context.get(), &response_);
-  writer->WritesDone();
-  EXPECT_EQ(writer->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
-}
 
 class ServicesTest : public ServerTest {};
 
@@ -288,7 +173,7 @@ TEST_F(ServicesTest, ThePortCannotBeListenedOnTwice) {
   options.port = std::stoi(address.substr(address.rfind(':') + 1));
   const auto second = Server::Start(std::move(options), {.loop = loop_,
                                                          .reader = store_,
-                                                         .snapshots = snapshots_,
+                                                         .snapshots = *snapshots_,
                                                          .registry = [] { return nullptr; },
                                                          .now = [] { return absl::Now(); }});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);

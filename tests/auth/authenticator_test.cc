@@ -22,7 +22,8 @@ class MockReader : public store::Reader {
   MOCK_METHOD(absl::StatusOr<store::Meta>, ReadMeta, (), (override));
   MOCK_METHOD(absl::StatusOr<std::optional<store::RequestRow>>, FindRequest, (const std::string&, const std::string&),
               (override));
-  MOCK_METHOD(absl::StatusOr<std::optional<store::SnapshotRow>>, FindSnapshot, (const std::string&), (override));
+  MOCK_METHOD(absl::StatusOr<std::vector<std::string>>, NeededSnapshots, (), (override));
+  MOCK_METHOD(absl::StatusOr<std::vector<std::string>>, SnapshotsOf, (const std::string&, absl::Time), (override));
   MOCK_METHOD(absl::StatusOr<std::optional<store::TokenRow>>, FindToken, (const std::string&), (override));
   MOCK_METHOD(absl::StatusOr<std::vector<store::UsageRow>>, Usage, (const store::UsageFilter&, store::UsageKey),
               (override));

@@ -14,7 +14,10 @@ CommandTest::CommandTest() {
   data_.Write("client.json", fmt::format(R"({{"address": "{}", "token_file": "token"}})", server_.address()));
   data_.Write("token", kTestToken, 0600);
   options_.directory = project_.path();
-  options_.environment = {{"PATH", "/usr/bin:/bin"}, {"HOME", project_.path()}, {"TP_DATA_DIR", data_.path()}};
+  options_.environment = {{"PATH", "/usr/bin:/bin"},
+                          {"HOME", project_.path()},
+                          {"TP_DATA_DIR", data_.path()},
+                          {"XDG_CACHE_HOME", data_.path() + "/cache"}};
   // What the sanitizers of this build are told.
   for (const char* name : {"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name); value != nullptr) options_.environment[name] = value;

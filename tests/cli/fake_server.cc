@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -18,6 +19,22 @@ grpc::Status NoSuchRun(const std::string& selector) {
   detail.set_reason("RUN_NOT_FOUND");
   detail.set_field("run");
   return {grpc::StatusCode::NOT_FOUND, fmt::format("there is no run {}", selector), detail.SerializeAsString()};
+}
+
+std::vector<snapshot::Entry> FromProto(const std::vector<v1::ManifestEntry>& messages) {
+  std::vector<snapshot::Entry> entries;
+  for (const v1::ManifestEntry& message : messages) {
+    const auto kind = message.kind() == v1::ENTRY_KIND_FILE        ? snapshot::EntryKind::kFile
+                      : message.kind() == v1::ENTRY_KIND_DIRECTORY ? snapshot::EntryKind::kDirectory
+                                                                   : snapshot::EntryKind::kSymlink;
+    entries.push_back({.path = message.path(),
+                       .kind = kind,
+                       .executable = message.executable(),
+                       .sha256 = message.sha256(),
+                       .bytes = message.bytes(),
+                       .link_target = message.link_target()});
+  }
+  return entries;
 }
 
 }  // namespace
@@ -237,24 +254,71 @@ class FakeServer::Snapshots final : public v1::SnapshotService::Service {
  public:
   explicit Snapshots(FakeServer& server) : server_(server) {}
 
-  grpc::Status UploadSnapshot(grpc::ServerContext* context, grpc::ServerReader<v1::UploadSnapshotRequest>* reader,
-                              v1::UploadSnapshotResponse* response) override {
-    v1::UploadSnapshotRequest part;
-    if (!reader->Read(&part) || !part.has_header()) return {grpc::StatusCode::INVALID_ARGUMENT, "no header"};
-    const v1::SnapshotHeader header = part.header();
+  grpc::Status GetSnapshotLimits(grpc::ServerContext* context, const v1::GetSnapshotLimitsRequest*,
+                                 v1::GetSnapshotLimitsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "GetSnapshotLimits"); !status.ok()) return status;
+    response->set_max_bytes(server_.script_.max_snapshot_bytes);
+    response->set_max_entries(100'000);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status FindMissingBlobs(grpc::ServerContext* context, const v1::FindMissingBlobsRequest* request,
+                                v1::FindMissingBlobsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "FindMissingBlobs"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    for (const std::string& sha256 : request->sha256()) {
+      if (server_.script_.blobs.contains(sha256)) continue;
+      auto* missing = response->add_missing();
+      missing->set_sha256(sha256);
+      missing->set_received_bytes(static_cast<int64_t>(server_.script_.partial_blobs[sha256].size()));
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status PutBlobs(grpc::ServerContext* context, grpc::ServerReader<v1::PutBlobsRequest>* reader,
+                        v1::PutBlobsResponse*) override {
+    if (const grpc::Status status = server_.Enter(context, "PutBlobs"); !status.ok()) return status;
+    v1::PutBlobsRequest part;
+    v1::BlobHeader header;
+    while (reader->Read(&part)) {
+      const std::scoped_lock lock(server_.mutex_);
+      if (part.has_header()) header = part.header();
+      server_.asked_.blob_bytes += static_cast<int64_t>(part.data().size());
+      std::string& blob = server_.script_.partial_blobs[header.sha256()];
+      if (part.has_header()) blob.resize(static_cast<size_t>(header.offset()));
+      blob += part.data();
+      if (static_cast<int64_t>(blob.size()) == header.bytes()) {
+        ++server_.asked_.blobs;
+        server_.script_.blobs[header.sha256()] = blob;
+      }
+      if (server_.asked_.blob_bytes > server_.script_.break_after_blob_bytes) {
+        server_.script_.break_after_blob_bytes = std::numeric_limits<int64_t>::max();
+        return {grpc::StatusCode::UNAVAILABLE, "the connection broke"};
+      }
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status CommitManifest(grpc::ServerContext* context, grpc::ServerReader<v1::CommitManifestRequest>* reader,
+                              v1::CommitManifestResponse* response) override {
+    std::vector<v1::ManifestEntry> entries;
+    v1::CommitManifestRequest part;
+    std::string request_id;
+    while (reader->Read(&part)) {
+      if (!part.request_id().empty()) request_id = part.request_id();
+      entries.insert(entries.end(), part.entries().begin(), part.entries().end());
+    }
     {
       const std::scoped_lock lock(server_.mutex_);
-      ++server_.asked_.uploads;
-      server_.asked_.request_ids.push_back(header.request_id());
+      ++server_.asked_.commits;
+      server_.asked_.request_ids.push_back(request_id);
     }
-    if (const grpc::Status status = server_.Enter(context, "UploadSnapshot"); !status.ok()) return status;
-    std::string archive;
-    while (reader->Read(&part)) archive += part.data();
-    if (static_cast<int64_t>(archive.size()) != header.bytes())
-      return {grpc::StatusCode::INVALID_ARGUMENT, "cut short"};
+    if (const grpc::Status status = server_.Enter(context, "CommitManifest"); !status.ok()) return status;
+    const auto manifest = snapshot::Manifest::Make(FromProto(entries));
+    if (!manifest.ok()) return {grpc::StatusCode::INVALID_ARGUMENT, std::string(manifest.status().message())};
     const std::scoped_lock lock(server_.mutex_);
-    server_.script_.snapshots[header.sha256()] = archive;
-    response->set_snapshot_id(header.sha256());
+    server_.script_.snapshots[manifest->id()] = manifest->entries();
+    response->set_snapshot_id(manifest->id());
     return grpc::Status::OK;
   }
 

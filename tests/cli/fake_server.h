@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include <grpcpp/server.h>
 
+#include "snapshot/manifest.h"
 #include "tp/v1/log.grpc.pb.h"
 #include "tp/v1/registry.grpc.pb.h"
 #include "tp/v1/run.grpc.pb.h"
@@ -41,7 +43,12 @@ struct Script {
   std::vector<v1::Series> series;
   std::vector<v1::Profile> profiles;
   std::string version = "0.1.0";
-  std::map<std::string, std::string> snapshots;  // archive by id
+  std::map<std::string, std::vector<snapshot::Entry>> snapshots;  // by id
+  std::map<std::string, std::string> blobs;                       // by digest
+  std::map<std::string, std::string> partial_blobs;
+  int64_t max_snapshot_bytes = int64_t{1} << 30;
+  // A stream that brings the bytes of all above this is ended as a lost connection, once.
+  int64_t break_after_blob_bytes = std::numeric_limits<int64_t>::max();
   // The next calls of a method are answered by these, first to last.
   std::map<std::string, std::deque<grpc::Status>> failures;
 };
@@ -53,7 +60,9 @@ struct Asked {
   std::vector<v1::ReadLogRequest> logs;
   std::vector<v1::QueryUsageRequest> usages;
   std::vector<std::string> request_ids;  // of all mutating calls
-  int uploads = 0;
+  int blobs = 0;                         // that arrived whole
+  int64_t blob_bytes = 0;
+  int commits = 0;  // of snapshots
   int watches = 0;
 };
 

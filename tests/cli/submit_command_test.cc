@@ -10,7 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::SizeIs;
 
 class SubmitCommandTest : public CommandTest {
@@ -50,37 +49,91 @@ TEST_F(SubmitCommandTest, SendsWhatWasAsked) {
 TEST_F(SubmitCommandTest, UploadsTheDirectoryOnce) {
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
-  EXPECT_EQ(server_.asked().uploads, 1);
+  EXPECT_EQ(server_.asked().commits, 1);
+  EXPECT_EQ(server_.asked().blobs, 1);
   const auto& snapshots = server_.script().snapshots;
   ASSERT_THAT(snapshots, SizeIs(1));
   EXPECT_EQ(server_.asked().submits.at(1).snapshot_id(), snapshots.begin()->first);
-  EXPECT_THAT(snapshots.begin()->second, HasSubstr("print('hello')"));
+  EXPECT_EQ(server_.script().blobs.at(snapshots.begin()->second.at(0).sha256), "print('hello')\n");
   project_.Write("train.py", "print('other')\n");
+  project_.Write("copy.py", "print('hello')\n");
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
-  EXPECT_EQ(server_.asked().uploads, 2);
+  EXPECT_EQ(server_.asked().commits, 2);
+  EXPECT_EQ(server_.asked().blobs, 2) << "content that is known is not sent under another name";
 }
 
 TEST_F(SubmitCommandTest, UploadsAnotherDirectory) {
   project_.Write("sub/only.txt", "here");
   EXPECT_EQ(Tp({"submit", "--dir", "sub", "--", "true"}).exit_code, 0);
-  EXPECT_THAT(server_.script().snapshots.begin()->second, Not(HasSubstr("train.py")));
+  const auto& entries = server_.script().snapshots.begin()->second;
+  ASSERT_THAT(entries, SizeIs(1));
+  EXPECT_EQ(entries[0].path, "only.txt");
 }
 
 TEST_F(SubmitCommandTest, ALargeDirectoryArrivesWhole) {
   project_.Write("data", std::string(3'000'000, 'd'));
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
-  EXPECT_GT(server_.script().snapshots.begin()->second.size(), 3'000'000U);
+  EXPECT_EQ(server_.asked().blob_bytes, 3'000'000 + 15);
+}
+
+TEST_F(SubmitCommandTest, AnInterruptedUploadGoesOn) {
+  project_.Write("data", std::string(3'000'000, 'd'));
+  server_.script().break_after_blob_bytes = 1'000'000;
+  const Finished tp = Tp({"submit", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  EXPECT_EQ(server_.asked().blob_bytes, 3'000'000 + 15) << "no byte twice";
+}
+
+TEST_F(SubmitCommandTest, TooMuchIsRefusedBeforeItIsRead) {
+  server_.script().max_snapshot_bytes = 1000;
+  project_.Write("data", std::string(3000, 'd'));
+  ASSERT_EQ(::chmod((project_ / "train.py").c_str(), 0), 0);
+  const Finished tp = Tp({"submit", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_THAT(tp.err, HasSubstr("the largest files: 'data' (2.9 KiB), 'train.py' (15 B)"));
+  EXPECT_EQ(server_.asked().blobs, 0);
+}
+
+TEST_F(SubmitCommandTest, ListFilesTellsWhatGoesAndWhatStays) {
+  project_.Write(".tpignore", "*.ckpt\n# comment\nsecret/\n");
+  project_.Write("a.ckpt", "x");
+  project_.Write("secret/key", "x");
+  project_.Write(".git/config", "x");
+  project_.Write("bin/run", "#!/bin/sh\n", 0755);
+  project_.Link("link", "bin/run");
+  const Finished tp = Tp({"submit", "--list-files"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  EXPECT_EQ(tp.out,
+            "SIZE PATH\n"
+            "25 B .tpignore\n"
+            "   - bin/\n"
+            "10 B bin/run\n"
+            "   - link -> bin/run\n"
+            "15 B train.py\n"
+            "3 file(s), 50 B\n"
+            "\n"
+            "LEFT OUT BY\n"
+            ".git/    default: .git\n"
+            "a.ckpt   .tpignore:1: *.ckpt\n"
+            "secret/  .tpignore:3: secret/\n");
+  const auto document = nlohmann::json::parse(Tp({"submit", "--list-files", "-o", "json"}).out);
+  EXPECT_EQ(document["files"], 3);
+  EXPECT_EQ(document["bytes"], 50);
+  EXPECT_EQ(document["entries"][2]["executable"], true);
+  EXPECT_EQ(document["left_out"][1]["line"], 1);
+  EXPECT_TRUE(document["left_out"][0]["file"].is_null());
+  EXPECT_THAT(server_.asked().plans, SizeIs(0));
 }
 
 TEST_F(SubmitCommandTest, NothingIsSubmittedTwice) {
   server_.script().failures["SubmitRun"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"}};
-  server_.script().failures["UploadSnapshot"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"}};
+  server_.script().failures["CommitManifest"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"}};
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
   const Asked asked = server_.asked();
   ASSERT_THAT(asked.submits, SizeIs(2));
   EXPECT_EQ(asked.submits[0].request_id(), asked.submits[1].request_id());
   ASSERT_THAT(asked.request_ids, SizeIs(4));
-  EXPECT_EQ(asked.request_ids[0], asked.request_ids[1]) << "of the upload";
+  EXPECT_EQ(asked.request_ids[0], asked.request_ids[1]) << "of the commit";
   EXPECT_NE(asked.request_ids[1], asked.request_ids[2]);
 }
 
@@ -91,14 +144,14 @@ TEST_F(SubmitCommandTest, WhatTheServerRefusesIsNotUploaded) {
   EXPECT_EQ(tp.exit_code, 2);
   EXPECT_EQ(tp.out, "");
   EXPECT_EQ(tp.err, "tp: --profile h200:12: 8-card nodes take 8 or 16\n");
-  EXPECT_EQ(server_.asked().uploads, 0);
+  EXPECT_EQ(server_.asked().commits, 0);
 }
 
 TEST_F(SubmitCommandTest, DryRunCreatesNothing) {
   server_.script().notes = {"would wait for CAPACITY"};
   const Finished tp = Tp({"submit", "--dry-run", "--env", "HF_TOKEN=hunter2", "--", "python3", "train.py"});
   EXPECT_EQ(tp.exit_code, 0);
-  EXPECT_EQ(server_.asked().uploads, 0);
+  EXPECT_EQ(server_.asked().commits, 0);
   EXPECT_THAT(server_.asked().submits, SizeIs(0));
   EXPECT_THAT(server_.asked().plans, SizeIs(1));
   EXPECT_EQ(tp.out,

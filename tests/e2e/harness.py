@@ -80,7 +80,7 @@ class Deployment:
         self.binary = BIN / binary
         self.process = None
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("TP_")}
-        self.env |= {"TP_DATA_DIR": str(self.data), "NO_COLOR": "1"}
+        self.env |= {"TP_DATA_DIR": str(self.data), "XDG_CACHE_HOME": str(self.root / "cache"), "NO_COLOR": "1"}
 
     def start(self, wait=True, **env):
         log = open(self.root / "tpd.log", "ab")

@@ -9,9 +9,8 @@
 
 #include "base/strings.h"
 #include "launch/record.h"
-#include "launch/snapshot_store.h"
-#include "tests/launch/tar_builder.h"
 #include "tests/launch/temp_dir.h"
+#include "tests/snapshot/sample.h"
 
 namespace tp::launch {
 namespace {
@@ -19,7 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::tp::testing::ReadText;
-using ::tp::testing::TarBuilder;
 using ::tp::testing::TempDir;
 using ::tp::testing::WriteText;
 namespace fs = std::filesystem;
@@ -27,9 +25,7 @@ namespace fs = std::filesystem;
 class AttemptDirTest : public ::testing::Test {
  protected:
   AttemptDirTest() {
-    SnapshotWriter writer = *SnapshotStore::Open(dir_.path(), {})->Begin();
-    EXPECT_TRUE(writer.Append(TarBuilder().File("train.py", "print(1)\n").Bytes()).ok());
-    spec_.snapshot_id = writer.Commit("")->id;
+    spec_.snapshot_id = StoreSnapshot();
     spec_.key = "tp-lab-e1-7-s0-a1";
     spec_.nonce = "n1";
     spec_.run_id = "train-7";
@@ -44,7 +40,15 @@ class AttemptDirTest : public ::testing::Test {
 
   std::string attempt() const { return dir_.At("ada/train-7/attempts/train-1"); }
   std::string InAttempt(const std::string& name) const { return attempt() + "/" + name; }
-  absl::Status Prepare() { return PrepareAttempt(spec_, {.storage_root = dir_.path(), .limits = {}}); }
+  absl::Status Prepare() { return PrepareAttempt(spec_, dir_.path()); }
+  std::string StoreSnapshot() const {
+    const auto store = *snapshot::Store::Open(dir_.path(), {}, absl::Now);
+    const auto upload = store->BeginUpload("ada");
+    EXPECT_TRUE(upload->Begin(snapshot::Digest("print(1)\n"), 9, 0).ok());
+    EXPECT_TRUE(upload->Append("print(1)\n").ok());
+    EXPECT_TRUE(upload->Finish().ok());
+    return store->Commit("ada", *snapshot::Manifest::Make({snapshot::File("train.py", "print(1)\n")}), {})->id;
+  }
   AttemptTarget Target() const { return {spec_.key, spec_.nonce, attempt(), {1}}; }
   FenceResult Fence() const { return FenceAttempt(Target(), dir_.path()); }
 
@@ -107,7 +111,7 @@ TEST_F(AttemptDirTest, ConcurrentLaunchesShareOneWork) {
 }
 
 TEST_F(AttemptDirTest, AGoneSnapshotSaysSo) {
-  fs::remove(SnapshotPath(dir_.path(), spec_.snapshot_id));
+  fs::remove(dir_.At(".snapshots/manifests/" + spec_.snapshot_id));
   const absl::Status status = Prepare();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("submit again"));

@@ -12,6 +12,7 @@ namespace {
 using core::JobState;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 class CommitTest : public EitherStoreTest {
  protected:
@@ -164,23 +165,48 @@ TEST_P(CommitTest, FindsRequestsSnapshotsAndTokens) {
   EXPECT_EQ(*reader().FindRequest("ana", request.request_id), request);
   EXPECT_EQ(*reader().FindRequest("ana", "id"), std::nullopt);
   EXPECT_EQ(*reader().FindRequest("ben", request.request_id), std::nullopt);
-  EXPECT_EQ(*reader().FindSnapshot("sha"), snapshot);
-  EXPECT_EQ(*reader().FindSnapshot("other"), std::nullopt);
+  EXPECT_THAT(*reader().SnapshotsOf("ana", At(4)), ElementsAre("sha"));
+  EXPECT_THAT(*reader().SnapshotsOf("ana", At(5)), IsEmpty());
+  EXPECT_THAT(*reader().SnapshotsOf("ben", At(0)), IsEmpty());
   EXPECT_EQ(*reader().FindToken("t1"), token);
   EXPECT_EQ(*reader().FindToken("t2"), std::nullopt);
 }
 
-TEST_P(CommitTest, AKnownSnapshotStaysAndATokenIsReplaced) {
-  const SnapshotRow first{"sha", "ana", 10, 1, At(1)};
-  author_.Keep(first);
+TEST_P(CommitTest, ASnapshotIsWhoeverCommittedItLastAndATokenIsReplaced) {
+  author_.Keep({"sha", "ana", 10, 1, At(1)});
   author_.Grant({"t1", "old", "ana", Role::kUser, At(1)});
   Commit(author_.Take());
   const TokenRow renewed{"t1", "new", "ana", Role::kAdmin, At(2)};
   author_.Keep({"sha", "ben", 10, 1, At(2)});
   author_.Grant(renewed);
   Commit(author_.Take());
-  EXPECT_EQ(*reader().FindSnapshot("sha"), first);
+  EXPECT_THAT(*reader().SnapshotsOf("ana", At(0)), IsEmpty());
+  EXPECT_THAT(*reader().SnapshotsOf("ben", At(1)), ElementsAre("sha"));
   EXPECT_EQ(*reader().FindToken("t1"), renewed);
+}
+
+TEST_P(CommitTest, RunsNeedTheirSnapshotsUntilTheyAreRemoved) {
+  core::Run first = author_.NewRun("ana");
+  first.snapshot_id = "sha-1";
+  core::Run second = author_.NewRun("ben");
+  second.snapshot_id = "sha-1";
+  core::Run third = author_.NewRun("ben");
+  third.snapshot_id = "sha-2";
+  core::Run without = author_.NewRun("ben");
+  without.snapshot_id = "";
+  Commit(author_.Take());
+  for (const core::Run& run : {first, second, third, without}) author_.Put(run);
+  Commit(author_.Take());
+  EXPECT_THAT(*reader().NeededSnapshots(), UnorderedElementsAre("sha-1", "sha-2"));
+  EXPECT_THAT(*reader().SnapshotsOf("ana", At(0)), ElementsAre("sha-1"));
+  EXPECT_THAT(*reader().SnapshotsOf("ben", At(0)), UnorderedElementsAre("sha-1", "sha-2"));
+  third.snapshot_available = false;
+  second.snapshot_available = false;
+  author_.Put(second);
+  author_.Put(third);
+  Commit(author_.Take());
+  EXPECT_THAT(*reader().NeededSnapshots(), ElementsAre("sha-1"));
+  EXPECT_THAT(*reader().SnapshotsOf("ben", At(0)), IsEmpty());
 }
 
 TEST_P(CommitTest, EventsComeInOrderAndByPages) {
@@ -326,7 +352,7 @@ TEST_P(RefusedTest, ARowOfSixTablesGoesWhenTheSeventhIsRefused) {
   author_.Bill(2, "ben", At(0), At(1), 1);
   author_.Answer({"ana", "r1", "StopRun", "", 1, ""});
   Refuse(author_.Take());
-  EXPECT_EQ(*reader().FindSnapshot("sha"), std::nullopt);
+  EXPECT_THAT(*reader().SnapshotsOf("ben", At(-1)), IsEmpty());
   EXPECT_EQ(*reader().FindToken("t"), std::nullopt);
 }
 

@@ -117,7 +117,7 @@ void WriteHistory(Store& store) {
 
 Everything ReadEverything(Reader& reader) {
   return {*reader.ReadMeta(),         reader.ListRuns({}, std::nullopt, 100)->runs, *reader.EventsAfter(0, 100),
-          *reader.Ledger({}, 0, 100), *reader.FindRequest("ana", "request-1"),      *reader.FindSnapshot("5d41402a"),
+          *reader.Ledger({}, 0, 100), *reader.FindRequest("ana", "request-1"),      *reader.SnapshotsOf("ana", At(0)),
           *reader.FindToken("t1")};
 }
 

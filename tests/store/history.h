@@ -13,7 +13,7 @@ void WriteHistory(Store& store);
 
 using Everything =
     std::tuple<Meta, std::vector<core::RunWithSteps>, std::vector<EventRow>, std::vector<core::LedgerRow>,
-               std::optional<RequestRow>, std::optional<SnapshotRow>, std::optional<TokenRow>>;
+               std::optional<RequestRow>, std::vector<std::string>, std::optional<TokenRow>>;
 Everything ReadEverything(Reader& reader);
 
 }  // namespace tp::store

@@ -134,8 +134,7 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
   if (const absl::Status status = CheckSpec(spec); !status.ok()) {
     return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(status))};
   }
-  const absl::Status prepared =
-      launch::PrepareAttempt(spec, {.storage_root = options_.storage_root, .limits = options_.limits});
+  const absl::Status prepared = launch::PrepareAttempt(spec, options_.storage_root);
   if (!prepared.ok()) return Refusal(prepared);
   const std::shared_ptr<Entry> entry = EntryOf(TargetOf(spec));
   {

@@ -24,7 +24,6 @@ struct LocalOptions {
   std::string storage_root;  // absolute; of one deployment alone
   std::string rank_binary;   // tp-rank
   bool cgroups = true;       // where this machine has cgroup v2 and lets tpd write
-  launch::SnapshotLimits limits;
   launch::ReaderOptions reader;
 };
 

@@ -244,9 +244,12 @@ LaunchSpec Frame(const LaunchLayout& layout, const Run& run, const Step& step) {
 
 }  // namespace
 
+std::string RunDirectoryOf(const LaunchLayout& layout, const Run& run) {
+  return fmt::format("{}/{}/{}", layout.storage_root, PathComponent(run.owner), PathComponent(run.id()));
+}
+
 AttemptPaths PathsOf(const LaunchLayout& layout, const Run& run, const Step& step, int32_t attempt) {
-  const std::string run_dir =
-      fmt::format("{}/{}/{}", layout.storage_root, PathComponent(run.owner), PathComponent(run.id()));
+  const std::string run_dir = RunDirectoryOf(layout, run);
   const std::string step_name = PathComponent(step.spec.name);
   AttemptPaths paths;
   paths.attempt_dir = fmt::format("{}/attempts/{}-{}", run_dir, step_name, attempt);

@@ -23,6 +23,9 @@ struct LaunchLayout {
 // that have no place in a path component are written as %XX.
 AttemptPaths PathsOf(const LaunchLayout& layout, const Run& run, const Step& step, int32_t attempt);
 
+// `<storage.root>/<owner>/<run id>`, which holds all of these.
+std::string RunDirectoryOf(const LaunchLayout& layout, const Run& run);
+
 // Name of a pool's $TP_OVERRIDES_FILE in the attempt directory.
 std::string OverridesFileName(int pool);
 

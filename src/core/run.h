@@ -14,6 +14,8 @@
 
 namespace tp::core {
 
+inline constexpr int32_t kDefaultPriority = 50;
+
 struct Run {
   int64_t n = 0;
   std::string slug;
@@ -21,9 +23,11 @@ struct Run {
   std::string project;
   std::string snapshot_id;
   std::map<std::string, std::string> labels;
-  int32_t priority = 50;
+  int32_t priority = kDefaultPriority;
   absl::Time created_at;
   bool snapshot_available = true;
+  // By `tp rm`: the run stays as a tombstone, its directory goes.
+  std::optional<absl::Time> removed_at;
   bool operator==(const Run&) const = default;
 
   std::string id() const;

@@ -175,6 +175,7 @@ struct PastAttempt {
   JobState outcome = JobState::kFailed;  // QUEUED: relaunched, retried or resumed
   std::optional<Failure> failure;
   std::string exit;  // `exit 0`, `rank 1: killed by SIGKILL`, ...
+  std::string backend;
   std::vector<std::string> nodes;
   int64_t cards = 0;
   int64_t metered_ms = 0;

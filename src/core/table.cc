@@ -467,6 +467,7 @@ void RecordPast(Change& c, JobState outcome, const std::optional<Failure>& failu
   past.outcome = outcome;
   past.failure = failure;
   past.exit = DescribeExit(attempt);
+  past.backend = attempt.shape.backend;
   for (const PoolPlacement& pool : attempt.placement) {
     for (const RankPlacement& rank : pool.ranks) past.nodes.push_back(rank.node);
   }

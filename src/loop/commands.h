@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/gates.h"
+#include "core/revision.h"
 #include "core/run.h"
 #include "core/step.h"
 #include "store/rows.h"
@@ -31,6 +32,8 @@ struct SubmitRun {
   std::string snapshot_id;
   std::map<std::string, std::string> labels;
   std::vector<core::StepSpec> steps;
+  std::optional<int32_t> priority = std::nullopt;  // absent: the default
+  std::string clone_of;  // id of the run that this one copies; for the audit
 };
 // A run that is over is not in the loop's memory: for these the caller reads it from the store and
 // hands it in; where the loop has the run, that is what counts.
@@ -46,11 +49,20 @@ struct ResumeRun {
 struct RetryRun {
   core::RunWithSteps stored;
 };
+struct UpdateRun {
+  core::RunWithSteps stored;
+  core::Revision revision;
+  std::string expected_version;  // empty: whatever it is
+};
+// The run is over: what is left is a tombstone, and its directory is removed.
+struct RemoveRun {
+  core::RunWithSteps stored;
+};
 struct AddSnapshot {
   store::SnapshotRow snapshot;
 };
 
-using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, AddSnapshot>;
+using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot>;
 
 // A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
 // operators and admins any; PERMISSION_DENIED.

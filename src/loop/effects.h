@@ -30,6 +30,9 @@ class EffectSink {
   virtual void Untrack(const std::string& key) = 0;
 };
 
+// The backend that removes run directories: its targets' attempt_dir is a whole run's.
+inline constexpr char kStorageBackend[] = "@storage";
+
 // What an outbox row came to. Signal and Remove answer with a status; not OK: tried again.
 using EffectResult = std::variant<LaunchResult, FenceResult, absl::Status>;
 

@@ -148,6 +148,14 @@ class Loop {
   void Remember(const Command& command, const Answer& answer);
   void Audit(const Command& command, int64_t run, std::string detail);
 
+  // Commands that change no state (loop_update.cc)
+  absl::StatusOr<Answer> Update(const Command& command, const UpdateRun& update);
+  void ReplaceLive(core::RunWithSteps changed);
+  void WriteOver(const core::RunWithSteps& changed);
+  absl::StatusOr<Answer> Remove(const Command& command, const RemoveRun& remove);
+  void OweRemoval(const core::Run& run);
+  void LogOver(const core::RunWithSteps& run, std::string_view event, std::string note);
+
   // Effects (loop_effects.cc)
   void Enqueue(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
                const core::Effect& effect);
@@ -169,6 +177,7 @@ class Loop {
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
   void DropTimer(core::StepRef ref);
   void Forget(const core::RunWithSteps& run);
+  void RememberOver(const core::RunWithSteps& run);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
   void AfterStepEnded(core::RunWithSteps& run);
   core::Step* FindStep(core::StepRef ref);

@@ -6,24 +6,16 @@
 #include "base/overloaded.h"
 #include "base/status.h"
 #include "core/resource.h"
+#include "core/revision.h"
 #include "loop/guarded.h"
 #include "loop/loop.h"
+#include "loop/principal.h"
 
 namespace tp::loop {
 namespace {
 
 // Answers that the Reader may not show yet are kept here; it has all older ones.
 constexpr size_t kRememberedRequests = 100'000;
-
-bool MayChange(const Principal& who, const core::Run& run) {
-  if (who.at_least(store::Role::kOperator)) return true;
-  return who.user == run.owner && who.at_least(store::Role::kUser);
-}
-
-absl::Status Denied(const Principal& who, const core::Run& run) {
-  return Error(absl::StatusCode::kPermissionDenied, "{} may not change run {} of {}: ask its owner, or an operator",
-               who.user, run.id(), run.owner);
-}
 
 // An admin pauses a run of their own as its owner, yet lifts whatever holds it.
 core::Holder PauserOf(const Principal& who, const core::Run& run) {
@@ -131,6 +123,8 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                           });
                         },
                         [&](const RetryRun& retry) { return Retry(command, retry.stored); },
+                        [&](const UpdateRun& update) { return Update(command, update); },
+                        [&](const RemoveRun& remove) { return Remove(command, remove); },
                         [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
                           batch_.txn.snapshots.push_back(add.snapshot);
                           Answer answer;
@@ -158,6 +152,10 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Principal& who, const Subm
   run.run.project = submit.project;
   run.run.snapshot_id = submit.snapshot_id;
   run.run.labels = submit.labels;
+  if (submit.priority) {
+    TP_RETURN_IF_ERROR(core::CheckPriority(*submit.priority, run.run.priority, ReviserOf(command.who, run.run)));
+    run.run.priority = *submit.priority;
+  }
   run.run.created_at = now_;
   std::vector<std::string> notes;
   for (size_t i = 0; i < submit.steps.size(); ++i) {
@@ -200,7 +198,8 @@ absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& sub
   }
   answer.live = Describe(kept);
   Remember(command, answer);
-  Audit(command, kept.run.n, "submitted " + kept.run.id());
+  const std::string origin = submit.clone_of.empty() ? "" : fmt::format(" as a clone of {}", submit.clone_of);
+  Audit(command, kept.run.n, fmt::format("submitted {}{}", kept.run.id(), origin));
   return answer;
 }
 
@@ -209,7 +208,7 @@ absl::StatusOr<Answer> Loop::Steer(const Command& command, const core::RunWithSt
   TP_RETURN_IF_ERROR(CheckStored(stored));
   const auto live = runs_.find(stored.run.n);
   const core::RunWithSteps& run = live != runs_.end() ? live->second : stored;
-  if (!MayChange(command.who, run.run)) return Denied(command.who, run.run);
+  TP_RETURN_IF_ERROR(CheckMayChange(command.who, run.run));
   const core::Event event = make_event(run);
   Answer answer;
   answer.run = run.run.n;
@@ -244,8 +243,9 @@ absl::Status Loop::ApplyToOver(const core::Step& step, const core::Event& event,
 }
 
 absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSteps& stored) {
-  if (!MayChange(command.who, stored.run)) return Denied(command.who, stored.run);
+  TP_RETURN_IF_ERROR(CheckMayChange(command.who, stored.run));
   TP_RETURN_IF_ERROR(CheckStored(stored));
+  if (stored.run.removed_at) return core::RemovedError(stored.run);
   const bool was_live = runs_.contains(stored.run.n);
   core::RunWithSteps& run = runs_.emplace(stored.run.n, stored).first->second;
   const core::RetryRequested event{run.run.snapshot_available};

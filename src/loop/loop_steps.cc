@@ -1,5 +1,6 @@
 // Steps in the loop's hands: applying events, and the indexes that follow from a step's value.
 #include "base/status.h"
+#include "core/revision.h"
 #include "loop/guarded.h"
 #include "loop/loop.h"
 
@@ -14,7 +15,7 @@ std::string Likeness(const core::RunWithSteps& run) {
   for (const core::Step& step : run.steps) {
     likeness += fmt::format("{}:{}:{};", core::Name(step.state), step.attempts, step.retry_count);
   }
-  return likeness;
+  return likeness + core::VersionOf(run);
 }
 
 }  // namespace
@@ -150,13 +151,15 @@ void Loop::Forget(const core::RunWithSteps& run) {
     queued_.Remove(step.ref);
     last_notes_.erase(step.ref);
   }
-  if (over_.emplace(n, Likeness(run)).second) over_order_.push_back(n);
-  over_[n] = Likeness(run);
-  if (over_order_.size() > kRememberedRuns) {
-    over_.erase(over_order_.front());
-    over_order_.pop_front();
-  }
+  RememberOver(run);
   runs_.erase(n);
+}
+
+void Loop::RememberOver(const core::RunWithSteps& run) {
+  if (over_.insert_or_assign(run.run.n, Likeness(run)).second) over_order_.push_back(run.run.n);
+  if (over_order_.size() <= kRememberedRuns) return;
+  over_.erase(over_order_.front());
+  over_order_.pop_front();
 }
 
 // What a caller read of a run that is over must be what it was when it left memory; the commit that

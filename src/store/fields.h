@@ -229,13 +229,14 @@ void Fields(Visitor& visitor, T& value) {
 
 template <typename Visitor, Is<core::PastAttempt> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [number, created_at, ended_at, outcome, failure, exit, nodes, cards, metered_ms] = value;
+  auto& [number, created_at, ended_at, outcome, failure, exit, backend, nodes, cards, metered_ms] = value;
   visitor("number", number);
   visitor("created_at", created_at);
   visitor("ended_at", ended_at);
   visitor("outcome", outcome);
   visitor("failure", failure);
   visitor("exit", exit);
+  visitor("backend", backend);
   visitor("nodes", nodes);
   visitor("cards", cards);
   visitor("metered_ms", metered_ms);
@@ -280,7 +281,7 @@ void Fields(Visitor& visitor, T& value) {
 
 template <typename Visitor, Is<core::Run> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [n, slug, owner, project, snapshot_id, labels, priority, created_at, snapshot_available] = value;
+  auto& [n, slug, owner, project, snapshot_id, labels, priority, created_at, snapshot_available, removed_at] = value;
   visitor("n", n);
   visitor("slug", slug);
   visitor("owner", owner);
@@ -290,6 +291,7 @@ void Fields(Visitor& visitor, T& value) {
   visitor("priority", priority);
   visitor("created_at", created_at);
   visitor("snapshot_available", snapshot_available);
+  visitor("removed_at", removed_at);
 }
 
 }  // namespace tp::store

@@ -147,13 +147,15 @@ absl::StatusOr<core::RunWithSteps> MemoryStore::GetRun(int64_t n) {
 absl::StatusOr<int64_t> MemoryStore::LastRun(const std::string& owner) {
   const std::lock_guard lock(mutex_);
   for (auto run = data_.runs.rbegin(); run != data_.runs.rend(); ++run) {
-    if (run->second.value.run.owner == owner) return run->first;
+    const core::Run& row = run->second.value.run;
+    if (row.owner == owner && !row.removed_at) return run->first;
   }
   return NotFound("{} has no run yet", owner);
 }
 
 bool MemoryStore::Matches(const StoredRun& run, const RunFilter& filter) {
   const core::Run& row = run.value.run;
+  if (row.removed_at && !filter.with_removed) return false;
   if (filter.owner && row.owner != *filter.owner) return false;
   if (filter.project && row.project != *filter.project) return false;
   const auto& words = filter.words;

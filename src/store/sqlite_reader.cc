@@ -74,6 +74,7 @@ void AddWords(Where& where, const std::vector<core::RunWord>& words) {
 Where WhereOf(const RunFilter& filter, std::optional<int64_t> before) {
   Where where;
   if (before) where.Add("n < ?", {*before});
+  if (!filter.with_removed) where.Add("removed_at_us IS NULL");
   if (filter.owner) where.Add("owner = ?", {*filter.owner});
   if (filter.project) where.Add("project = ?", {*filter.project});
   if (!filter.words.empty()) AddWords(where, filter.words);
@@ -185,7 +186,7 @@ absl::StatusOr<core::RunWithSteps> SqliteReader::GetRun(int64_t n) {
 absl::StatusOr<int64_t> SqliteReader::LastRun(const std::string& owner) {
   return Read<int64_t>([&](Database& database) -> absl::StatusOr<int64_t> {
     Where where;
-    where.Add("owner = ?", {owner});
+    where.Add("owner = ? AND removed_at_us IS NULL", {owner});
     TP_ASSIGN_OR_RETURN(const std::vector<int64_t> last,
                         SelectAll(database, "n", "run", where, "n DESC", 1, ReadNumber));
     if (last.empty()) return NotFound("{} has no run yet", owner);

@@ -202,7 +202,7 @@ absl::Status AddLabels(Database& database, const RunsByNumber& runs, const std::
 // --- Runs -----------------------------------------------------------------------------------------
 
 const std::string_view kRunColumns =
-    "n, slug, owner, project, snapshot_id, priority, created_at_us, snapshot_available";
+    "n, slug, owner, project, snapshot_id, priority, created_at_us, snapshot_available, removed_at_us";
 
 core::Run ReadRun(Columns& columns) {
   core::Run run;
@@ -214,6 +214,7 @@ core::Run ReadRun(Columns& columns) {
   run.priority = columns.Int32();
   run.created_at = columns.Time();
   run.snapshot_available = columns.Bool();
+  run.removed_at = columns.OptionalTime();
   return run;
 }
 
@@ -223,7 +224,7 @@ absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary
       UpsertSql("run", fmt::format("{}, {}", kRunColumns, kSummaryColumns), "n", kSummaryColumns);
   TP_RETURN_IF_ERROR(Query(database, sql)
                          .Bind(run.n, run.slug, run.owner, run.project, run.snapshot_id, run.priority, run.created_at,
-                               run.snapshot_available, summary.word, changed_at, summary.retry_count)
+                               run.snapshot_available, run.removed_at, summary.word, changed_at, summary.retry_count)
                          .Run());
   return WriteLabels(database, run);
 }

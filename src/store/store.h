@@ -39,6 +39,7 @@ struct RunFilter {
   // Unfinished ones, and those whose word changed later than this.
   std::optional<absl::Time> changed_after = std::nullopt;
   std::map<std::string, std::string> labels = {};  // all must match
+  bool with_removed = false;
 };
 
 // Newest first by n, a total order.
@@ -70,8 +71,9 @@ class Reader {
  public:
   virtual ~Reader() = default;
 
-  virtual absl::StatusOr<core::RunWithSteps> GetRun(int64_t n) = 0;       // NOT_FOUND
-  virtual absl::StatusOr<int64_t> LastRun(const std::string& owner) = 0;  // NOT_FOUND: none yet
+  virtual absl::StatusOr<core::RunWithSteps> GetRun(int64_t n) = 0;  // NOT_FOUND
+  // The newest that is not removed; NOT_FOUND: none.
+  virtual absl::StatusOr<int64_t> LastRun(const std::string& owner) = 0;
   virtual absl::StatusOr<RunPage> ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) = 0;
   virtual absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) = 0;
   // Runs with an event of a revision above the given one, and the newest revision.

@@ -23,6 +23,7 @@
 #include "tpd/data_dir.h"
 #include "tpd/in_kubernetes.h"
 #include "tpd/logging.h"
+#include "tpd/run_storage.h"
 
 namespace tp::tpd {
 namespace {
@@ -159,6 +160,8 @@ absl::Status Daemon::StartBackends() {
   TP_ASSIGN_OR_RETURN(std::unique_ptr<local::LocalBackend> local, local::LocalBackend::Create(std::move(options)));
   backends_[kLocalBackend] = std::move(local);
   if (store_.restored) TP_RETURN_IF_ERROR(ReportStrangers());
+  std::map<std::string, std::shared_ptr<Backend>> lanes = backends_;
+  lanes[loop::kStorageBackend] = std::make_shared<RunStorage>(storage_root_);
   driver::DriverCallbacks callbacks;
   callbacks.effect_answered = [this](int64_t outbox_id, loop::EffectResult result) {
     loop_thread_->Post(loop::EffectAnswered{.outbox_id = outbox_id, .result = std::move(result)});
@@ -166,7 +169,7 @@ absl::Status Daemon::StartBackends() {
   callbacks.attempt_observed = [this](const std::string& key, Observation observation) {
     loop_thread_->Post(loop::AttemptObserved{.key = key, .observation = std::move(observation)});
   };
-  driver_ = std::make_unique<driver::Driver>(backends_, std::move(callbacks), driver::DriverOptions());
+  driver_ = std::make_unique<driver::Driver>(lanes, std::move(callbacks), driver::DriverOptions());
   return absl::OkStatus();
 }
 

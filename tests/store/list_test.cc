@@ -50,6 +50,22 @@ TEST_P(ListTest, NothingInAnEmptyStore) {
   EXPECT_EQ(reader().LastRun("ana").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_P(ListTest, TombstonesAreHiddenUnlessAskedFor) {
+  const int64_t kept = Add("ana", JobState::kFailed);
+  const int64_t removed = Add("ana", JobState::kFailed, At(5));
+  core::Run run = reader().GetRun(removed)->run;
+  run.removed_at = At(9);
+  author_.Put(run);
+  Commit(author_.Take());
+  EXPECT_THAT(List({}), ElementsAre(kept));
+  EXPECT_THAT(List({.with_removed = true}), ElementsAre(removed, kept));
+  EXPECT_EQ(*reader().LastRun("ana"), kept);
+  EXPECT_EQ(reader().GetRun(removed)->run.removed_at, At(9));
+  EXPECT_THAT(List({.changed_after = At(4), .with_removed = true}), ElementsAre(removed))
+      << "removing it did not change its word";
+  EXPECT_THAT(List({.changed_after = At(6), .with_removed = true}), IsEmpty());
+}
+
 TEST_P(ListTest, PagesAreTheWholeListNewestFirst) {
   std::vector<int64_t> expected;
   for (int i = 0; i < 23; ++i) expected.insert(expected.begin(), Add("ana", JobState::kQueued));
@@ -216,7 +232,7 @@ void Fill(SqliteStore& store) {
           SELECT i + 1, slug, 'owner-' || (i % 50), 'owner-' || (i % 50) || '-project', snapshot_id, priority,
                  created_at_us, snapshot_available,
                  CASE WHEN i % 5000 = 0 THEN 'QUEUED' WHEN i % 500 = 1 THEN 'FAILED' ELSE 'SUCCEEDED' END,
-                 iif(i < {0} - 10, {1}, {2}), 0
+                 iif(i < {0} - 10, {1}, {2}), 0, NULL
           FROM run, number WHERE n = 1;
         INSERT INTO run_label SELECT i + 1, 'rare', 'yes' FROM number WHERE i % 1000 = 0;
         CREATE TEMP TABLE pattern AS SELECT * FROM step;

@@ -9,6 +9,7 @@
 #include "api/reason.h"
 #include "base/secret_names.h"
 #include "core/resource.h"
+#include "core/revision.h"
 
 namespace tp::api {
 namespace {
@@ -66,6 +67,7 @@ void CopyLiveAttempt(const core::Attempt& attempt, v1::Attempt* to) {
     for (const RankPlacement& rank : pool.ranks) to->add_nodes(rank.node);
   }
   to->set_cards(attempt.cards());
+  to->set_backend(attempt.shape.backend);
   if (attempt.meter && attempt.meter->closed_unix_us) to->set_metered_ms(core::MeteredMs(*attempt.meter));
 }
 
@@ -76,6 +78,7 @@ void CopyPastAttempt(const core::PastAttempt& attempt, v1::Attempt* to) {
   to->set_outcome(ToProto(attempt.outcome));
   if (attempt.failure) CopyFailure(*attempt.failure, to->mutable_failure());
   to->set_exit(attempt.exit);
+  to->set_backend(attempt.backend);
   to->mutable_nodes()->Assign(attempt.nodes.begin(), attempt.nodes.end());
   to->set_cards(attempt.cards);
   to->set_metered_ms(attempt.metered_ms);
@@ -95,6 +98,7 @@ void CopyPastShape(const core::Step& step, v1::Step* to) {
   if (step.past.empty()) return;
   const core::PastAttempt& last = step.past.back();
   const auto nodes = static_cast<int64_t>(last.nodes.size());
+  to->set_backend(last.backend);
   to->set_cards(last.cards);
   to->set_nodes(static_cast<int32_t>(nodes));
   if (nodes == 0) return;
@@ -126,6 +130,8 @@ void CopyStep(const loop::LiveRun& run, size_t index, Environment environment, a
     CopyPastShape(step, to);
   }
   to->set_retry_count(step.retry_count);
+  to->set_held_by_owner(step.hold.owner);
+  to->set_held_by_admin(step.hold.admin);
   if (step.failure) CopyFailure(*step.failure, to->mutable_failure());
   to->set_exit(step.exit);
   if (step.attempt) CopyLiveAttempt(*step.attempt, to->mutable_attempt());
@@ -174,6 +180,9 @@ v1::Run ToProto(const loop::LiveRun& live, Environment environment, absl::Time n
   *to.mutable_created_at() = ToProto(run.run.created_at);
   to.mutable_labels()->insert(run.run.labels.begin(), run.run.labels.end());
   to.set_snapshot_id(run.run.snapshot_id);
+  to.set_priority(run.run.priority);
+  to.set_version(core::VersionOf(run));
+  if (run.run.removed_at) *to.mutable_removed_at() = ToProto(*run.run.removed_at);
   for (size_t index = 0; index < run.steps.size(); ++index) {
     CopyStep(live, index, environment, now, to.add_steps());
     to.set_retry_count(to.retry_count() + run.steps[index].retry_count);

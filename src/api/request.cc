@@ -219,6 +219,7 @@ absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request)
     TP_ASSIGN_OR_RETURN(core::StepSpec step, ParseStep(request, index, to.steps));
     to.steps.push_back(std::move(step));
   }
+  if (request.has_priority()) to.priority = request.priority();
   return to;
 }
 
@@ -260,6 +261,7 @@ absl::StatusOr<store::RunFilter> ParseRunFilter(const v1::ListRunsRequest& reque
   }
   if (request.has_active_after()) filter.changed_after = FromProto(request.active_after());
   filter.labels = {request.labels().begin(), request.labels().end()};
+  filter.with_removed = request.show_removed();
   return filter;
 }
 

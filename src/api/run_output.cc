@@ -1,5 +1,6 @@
 #include "api/run_output.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,12 +12,14 @@
 #include "api/run_reader.h"
 #include "api/server_stream.h"
 #include "base/printable.h"
+#include "base/sha256.h"
 
 namespace tp::api {
 namespace {
 
 constexpr size_t kMaxResultFiles = 20'000;
-constexpr size_t kPieceBytes = 256 * 1024;
+constexpr int64_t kPieceBytes = 256 * 1024;
+constexpr int64_t kSkippedPieceBytes = 4 << 20;
 constexpr size_t kMaxMetricsFileBytes = size_t{256} << 20;
 // gRPC clients take 4 MiB by default.
 constexpr size_t kMaxMetricsBytes = size_t{3} << 20;
@@ -32,12 +35,11 @@ class ReadResultStream final : public ServerStream<v1::ReadResultResponse> {
  public:
   ReadResultStream(Context& context, grpc::CallbackServerContext* server_context, const v1::ReadResultRequest& request)
       : ServerStream(context, context.files, server_context, "/tp.v1.RunService/ReadResult"),
-        request_(request),
-        offset_(request.offset()) {}
+        request_(request) {}
 
  private:
   absl::Status Open(const Call& call) override {
-    if (offset_ < 0) return FieldError("offset", "offset must not be negative");
+    if (request_.offset() < 0) return FieldError("offset", "offset must not be negative");
     TP_ASSIGN_OR_RETURN(const core::RunWithSteps run, FindReadableRun(context(), call, request_.run()));
     absl::Status status = OpenFile(run);
     if (!absl::IsNotFound(status)) return status;
@@ -56,17 +58,36 @@ class ReadResultStream final : public ServerStream<v1::ReadResultResponse> {
     return absl::OkStatus();
   }
 
+  // A client that goes on in the middle gets the digest of the whole: what comes before is read for it,
+  // each piece a message without data, so that the client sees that the server is at work.
   Next Produce(v1::ReadResultResponse* response) override {
-    auto data = ReadAt(file_.get(), offset_, kPieceBytes, request_.path());
+    if (finished_) return absl::OkStatus();
+    const bool skipping = offset_ < request_.offset();
+    const int64_t most = skipping ? std::min(request_.offset() - offset_, kSkippedPieceBytes) : kPieceBytes;
+    auto data = ReadAt(file_.get(), offset_, static_cast<size_t>(most), request_.path());
     if (!data.ok()) return data.status();
-    if (data->empty()) return absl::OkStatus();
+    if (data->empty()) return End(response);
+    digest_.Update(*data);
     offset_ += static_cast<int64_t>(data->size());
-    response->set_data(*std::move(data));
+    if (!skipping) response->set_data(*std::move(data));
+    return Write{};
+  }
+
+  Next End(v1::ReadResultResponse* response) {
+    if (offset_ < request_.offset()) {
+      return WithField(Error(absl::StatusCode::kOutOfRange, "{} has {} bytes by now, and {} were asked to be skipped",
+                             Quoted(request_.path()), offset_, request_.offset()),
+                       "offset");
+    }
+    finished_ = true;
+    response->set_sha256(digest_.HexDigest());
     return Write{};
   }
 
   const v1::ReadResultRequest request_;
-  int64_t offset_;
+  int64_t offset_ = 0;  // up to where it was read
+  Sha256 digest_;       // of that
+  bool finished_ = false;
   UniqueFd file_;
 };
 

@@ -5,14 +5,33 @@
 #include <utility>
 
 #include "api/convert.h"
+#include "base/near_miss.h"
 #include "base/printable.h"
 #include "core/ids.h"
+#include "core/revision.h"
 
 namespace tp::api {
 namespace {
 
-absl::Status RunNotFound(std::string_view selector) {
-  return WithReason(NotFound("there is no run {}: tp ls lists those there are", Quoted(selector)), "RUN_NOT_FOUND");
+constexpr int kRunsForHints = 200;
+
+// The caller's newest run that the selector may have meant: one of that name, else one of nearly that id.
+std::optional<std::string> MeantRun(Context& context, const Call& call, std::string_view selector) {
+  const auto page = context.reader.ListRuns({.owner = call.caller.user}, std::nullopt, kRunsForHints);
+  if (!page.ok()) return std::nullopt;
+  std::vector<std::string> ids;
+  for (const core::RunWithSteps& run : page->runs) {
+    if (run.run.slug == selector) return run.run.id();
+    ids.push_back(run.run.id());
+  }
+  return NearMiss(selector, ids);
+}
+
+absl::Status RunNotFound(Context& context, const Call& call, std::string_view selector) {
+  const auto meant = MeantRun(context, call, selector);
+  return WithReason(NotFound("there is no run {}{}", Quoted(selector),
+                             meant ? fmt::format("; did you mean {}?", *meant) : ": tp ls lists those there are"),
+                    "RUN_NOT_FOUND");
 }
 
 absl::StatusOr<int64_t> LastRunOf(Context& context, const Call& call) {
@@ -44,13 +63,17 @@ absl::Status Merge(Context& context, std::vector<loop::LiveRun> answers, std::ve
 
 absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, std::string_view selector) {
   auto parsed = core::ParseRunSelector(selector);
-  if (!parsed.ok()) return WithField(parsed.status(), "run");
+  if (!parsed.ok()) {
+    // A word without a number, as people write it who think of the name alone.
+    const auto meant = MeantRun(context, call, selector);
+    return meant ? RunNotFound(context, call, selector) : WithField(parsed.status(), "run");
+  }
   int64_t n = parsed->run;
   if (parsed->last) {
     TP_ASSIGN_OR_RETURN(n, LastRunOf(context, call));
   }
   auto run = context.reader.GetRun(n);
-  if (absl::IsNotFound(run.status())) return RunNotFound(selector);
+  if (absl::IsNotFound(run.status())) return RunNotFound(context, call, selector);
   if (!run.ok()) return run.status();
   if (parsed->slug && *parsed->slug != run->run.slug) {
     return WithReason(NotFound("there is no run {}: run {} is called {}", Quoted(selector), n, run->run.id()),
@@ -91,9 +114,11 @@ v1::Run View(Context& context, const Call& call, const loop::LiveRun& run) {
 }
 
 absl::Status CheckMayReadContent(const Call& call, const core::Run& run) {
-  if (auth::MayReadContent(call.caller, run.owner)) return absl::OkStatus();
-  return Error(absl::StatusCode::kPermissionDenied, "{} belongs to {}: what it wrote is for its owner and operators",
-               run.id(), run.owner);
+  if (!auth::MayReadContent(call.caller, run.owner)) {
+    return Error(absl::StatusCode::kPermissionDenied, "{} belongs to {}: what it wrote is for its owner and operators",
+                 run.id(), run.owner);
+  }
+  return run.removed_at ? WithReason(core::RemovedError(run), "RUN_REMOVED") : absl::OkStatus();
 }
 
 }  // namespace tp::api

@@ -25,7 +25,7 @@ void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen
 // What the caller may see of a run.
 v1::Run View(Context& context, const Call& call, const loop::LiveRun& run);
 
-// PERMISSION_DENIED for what a job of somebody else's wrote.
+// PERMISSION_DENIED for what a job of somebody else's wrote; FAILED_PRECONDITION where it was removed.
 absl::Status CheckMayReadContent(const Call& call, const core::Run& run);
 
 }  // namespace tp::api

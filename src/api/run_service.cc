@@ -9,6 +9,7 @@
 #include "api/convert.h"
 #include "api/mutation.h"
 #include "api/request.h"
+#include "api/run_changes.h"
 #include "api/run_output.h"
 #include "api/run_reader.h"
 #include "api/run_watch.h"
@@ -24,6 +25,9 @@ constexpr std::string_view kStopRun = "/tp.v1.RunService/StopRun";
 constexpr std::string_view kPauseRun = "/tp.v1.RunService/PauseRun";
 constexpr std::string_view kResumeRun = "/tp.v1.RunService/ResumeRun";
 constexpr std::string_view kRetryRun = "/tp.v1.RunService/RetryRun";
+constexpr std::string_view kUpdateRun = "/tp.v1.RunService/UpdateRun";
+constexpr std::string_view kCloneRun = "/tp.v1.RunService/CloneRun";
+constexpr std::string_view kRemoveRun = "/tp.v1.RunService/RemoveRun";
 constexpr std::string_view kListRunEvents = "/tp.v1.RunService/ListRunEvents";
 constexpr std::string_view kListResults = "/tp.v1.RunService/ListResults";
 constexpr std::string_view kReadMetrics = "/tp.v1.RunService/ReadMetrics";
@@ -48,14 +52,16 @@ absl::Status CheckSnapshot(Context& context, const std::string& snapshot_id) {
 }
 
 // One note a line, as the loop remembers them.
-void CopyNotes(const std::string& text, v1::SubmitRunResponse* response) {
+template <typename Response>
+void CopyNotes(const std::string& text, Response* response) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty()) response->add_notes(line);
   }
 }
 
-MutatedThen SubmitAnswer(Context& context, const Call& call, v1::SubmitRunResponse* response, Done done) {
+template <typename Response>
+MutatedThen SubmitAnswer(Context& context, const Call& call, Response* response, Done done) {
   return [&context, call, response, done = std::move(done)](const absl::StatusOr<Mutated>& result) {
     if (result.ok()) {
       *response->mutable_run() = View(context, call, result->run);
@@ -65,29 +71,48 @@ MutatedThen SubmitAnswer(Context& context, const Call& call, v1::SubmitRunRespon
   };
 }
 
-void Submit(Context& context, const Call& call, const v1::SubmitRunRequest& request, v1::SubmitRunResponse* response,
-            const Done& done) {
-  auto action = ParseSubmit(request);
-  if (!action.ok()) return done(action.status());
+// `parse` makes the submission of the request; not called for a request that was answered before.
+template <typename Request, typename Response, typename Parse>
+void Submit(Context& context, const Call& call, const Request& request, Response* response, const Done& done,
+            const Parse& parse) {
   MutatedThen then = SubmitAnswer(context, call, response, done);
+  std::string body;
+  if (!request.dry_run()) {
+    if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
+    body = BodySha256(call.method, request);
+    const auto answered = FindAnswered(context, call, request.request_id(), body);
+    if (!answered.ok()) return done(answered.status());
+    if (*answered) return Repeat(context, **answered, then);
+  }
+  absl::StatusOr<loop::SubmitRun> action = parse(request);
+  if (!action.ok()) return done(action.status());
   if (request.dry_run()) {
     return Preview(context, {.who = call.principal(), .submit = *std::move(action)}, std::move(then));
   }
-  if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
-  std::string body = BodySha256(call.method, request);
-  const auto answered = FindAnswered(context, call, request.request_id(), body);
-  if (!answered.ok()) return done(answered.status());
-  if (*answered) return Repeat(context, **answered, then);
   if (auto status = context.may_take_work(); !status.ok()) return done(status);
   if (auto status = CheckSnapshot(context, action->snapshot_id); !status.ok()) return done(status);
   Mutate(context, MakeCommand(call, request.request_id(), std::move(body), *std::move(action)), std::move(then));
 }
 
-// --- Stop, pause, resume, retry ---------------------------------------------------------------------
+absl::Status CheckMayClone(const Call& call, const core::Run& run) {
+  if (auth::MayReadEnvironment(call.caller, run.owner)) return absl::OkStatus();
+  return Error(absl::StatusCode::kPermissionDenied,
+               "{} belongs to {}: a clone would show its environment and files, which are for its owner and admins",
+               run.id(), run.owner);
+}
 
-// `Action`: loop::StopRun and its like, made of the stored run.
-template <typename Action, typename Request, typename Response>
-void Steer(Context& context, const Call& call, const Request& request, Response* response, const Done& done) {
+absl::StatusOr<loop::SubmitRun> CloneOf(Context& context, const Call& call, const v1::CloneRunRequest& request) {
+  TP_ASSIGN_OR_RETURN(const core::RunWithSteps original, FindRun(context, call, request.run()));
+  TP_RETURN_IF_ERROR(CheckMayClone(call, original.run));
+  return ParseClone(request, original);
+}
+
+// --- Stop, pause, resume, retry, update, remove ------------------------------------------------------
+
+// `make_action` makes loop::StopRun and its like of the stored run.
+template <typename Request, typename Response, typename MakeAction>
+void Change(Context& context, const Call& call, const Request& request, Response* response, const Done& done,
+            const MakeAction& make_action) {
   if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
   std::string body = BodySha256(call.method, request);
   const auto answered = FindAnswered(context, call, request.request_id(), body);
@@ -102,8 +127,25 @@ void Steer(Context& context, const Call& call, const Request& request, Response*
   if (*answered) return Repeat(context, **answered, then);
   auto stored = FindRun(context, call, request.run());
   if (!stored.ok()) return done(stored.status());
-  Mutate(context, MakeCommand(call, request.request_id(), std::move(body), Action{.stored = *std::move(stored)}),
+  Mutate(context, MakeCommand(call, request.request_id(), std::move(body), make_action(*std::move(stored))),
          std::move(then));
+}
+
+template <typename Action, typename Request, typename Response>
+void Steer(Context& context, const Call& call, const Request& request, Response* response, const Done& done) {
+  Change(context, call, request, response, done,
+         [](core::RunWithSteps stored) { return Action{.stored = std::move(stored)}; });
+}
+
+void Update(Context& context, const Call& call, const v1::UpdateRunRequest& request, v1::UpdateRunResponse* response,
+            const Done& done) {
+  auto revision = ParseRevision(request);
+  if (!revision.ok()) return done(revision.status());
+  Change(context, call, request, response, done, [&](core::RunWithSteps stored) {
+    return loop::UpdateRun{.stored = std::move(stored),
+                           .revision = *std::move(revision),
+                           .expected_version = request.expected_version()};
+  });
 }
 
 // --- Reads ----------------------------------------------------------------------------------------
@@ -185,7 +227,9 @@ absl::Status ListEvents(Context& context, const Call& call, const v1::ListRunEve
 grpc::ServerUnaryReactor* RunService::SubmitRun(grpc::CallbackServerContext* server_context,
                                                 const v1::SubmitRunRequest* request, v1::SubmitRunResponse* response) {
   return RunUnary(context_, context_.calls, server_context, kSubmitRun,
-                  [=, this](const Call& call, const Done& done) { Submit(context_, call, *request, response, done); });
+                  [=, this](const Call& call, const Done& done) {
+                    Submit(context_, call, *request, response, done, ParseSubmit);
+                  });
 }
 
 grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* server_context,
@@ -235,6 +279,27 @@ grpc::ServerUnaryReactor* RunService::RetryRun(grpc::CallbackServerContext* serv
                                                const v1::RetryRunRequest* request, v1::RetryRunResponse* response) {
   return RunUnary(context_, context_.calls, server_context, kRetryRun, [=, this](const Call& call, const Done& done) {
     Steer<loop::RetryRun>(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::UpdateRun(grpc::CallbackServerContext* server_context,
+                                                const v1::UpdateRunRequest* request, v1::UpdateRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kUpdateRun,
+                  [=, this](const Call& call, const Done& done) { Update(context_, call, *request, response, done); });
+}
+
+grpc::ServerUnaryReactor* RunService::CloneRun(grpc::CallbackServerContext* server_context,
+                                               const v1::CloneRunRequest* request, v1::CloneRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kCloneRun, [=, this](const Call& call, const Done& done) {
+    Submit(context_, call, *request, response, done,
+           [&](const v1::CloneRunRequest& clone) { return CloneOf(context_, call, clone); });
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::RemoveRun(grpc::CallbackServerContext* server_context,
+                                                const v1::RemoveRunRequest* request, v1::RemoveRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kRemoveRun, [=, this](const Call& call, const Done& done) {
+    Steer<loop::RemoveRun>(context_, call, *request, response, done);
   });
 }
 

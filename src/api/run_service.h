@@ -29,6 +29,12 @@ class RunService final : public v1::RunService::CallbackService {
                                       v1::ResumeRunResponse* response) override;
   grpc::ServerUnaryReactor* RetryRun(grpc::CallbackServerContext* server_context, const v1::RetryRunRequest* request,
                                      v1::RetryRunResponse* response) override;
+  grpc::ServerUnaryReactor* UpdateRun(grpc::CallbackServerContext* server_context, const v1::UpdateRunRequest* request,
+                                      v1::UpdateRunResponse* response) override;
+  grpc::ServerUnaryReactor* CloneRun(grpc::CallbackServerContext* server_context, const v1::CloneRunRequest* request,
+                                     v1::CloneRunResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveRun(grpc::CallbackServerContext* server_context, const v1::RemoveRunRequest* request,
+                                      v1::RemoveRunResponse* response) override;
   grpc::ServerUnaryReactor* ListRunEvents(grpc::CallbackServerContext* server_context,
                                           const v1::ListRunEventsRequest* request,
                                           v1::ListRunEventsResponse* response) override;

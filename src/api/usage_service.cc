@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "api/convert.h"
 #include "api/request.h"
 #include "api/run_reader.h"
@@ -26,27 +27,6 @@ absl::StatusOr<std::optional<int64_t>> RunFilter(Context& context, const Call& c
   return std::optional<int64_t>(found.run.n);
 }
 
-absl::Status Query(Context& context, const Call& call, const v1::QueryUsageRequest& request,
-                   v1::QueryUsageResponse* response) {
-  const auto by = FromProto(request.by());
-  if (!by) return FieldError("by", "say what usage is summed by: user, project, series, profile, day, month or run");
-  store::UsageFilter filter;
-  filter.owner = OwnerFilter(request.owner(), request.run(), call);
-  if (!request.project().empty()) filter.project = request.project();
-  if (request.has_from()) filter.from = FromProto(request.from());
-  if (request.has_to()) filter.to = FromProto(request.to());
-  if (filter.from && filter.to && *filter.from >= *filter.to) return FieldError("to", "the time ends before it begins");
-  TP_ASSIGN_OR_RETURN(filter.run, RunFilter(context, call, request.run()));
-  TP_ASSIGN_OR_RETURN(const auto rows, context.reader.Usage(filter, *by));
-  for (const store::UsageRow& row : rows) {
-    v1::UsageRow* to = response->add_rows();
-    to->set_key(row.key);
-    to->set_gpu_ms(row.gpu_ms);
-    to->set_runs(row.runs);
-  }
-  return absl::OkStatus();
-}
-
 // Ids of runs, each read once.
 class RunIds {
  public:
@@ -65,6 +45,36 @@ class RunIds {
   store::Reader& reader_;
   std::map<int64_t, std::string> ids_;
 };
+
+// Runs are called by their ids.
+absl::StatusOr<std::string> KeyOf(const store::UsageRow& row, store::UsageKey by, RunIds& ids) {
+  int64_t n = 0;
+  if (by != store::UsageKey::kRun || !absl::SimpleAtoi(row.key, &n)) return row.key;
+  return ids.Of(n);
+}
+
+absl::Status Query(Context& context, const Call& call, const v1::QueryUsageRequest& request,
+                   v1::QueryUsageResponse* response) {
+  const auto by = FromProto(request.by());
+  if (!by) return FieldError("by", "say what usage is summed by: user, project, series, profile, day, month or run");
+  store::UsageFilter filter;
+  filter.owner = OwnerFilter(request.owner(), request.run(), call);
+  if (!request.project().empty()) filter.project = request.project();
+  if (request.has_from()) filter.from = FromProto(request.from());
+  if (request.has_to()) filter.to = FromProto(request.to());
+  if (filter.from && filter.to && *filter.from >= *filter.to) return FieldError("to", "the time ends before it begins");
+  TP_ASSIGN_OR_RETURN(filter.run, RunFilter(context, call, request.run()));
+  TP_ASSIGN_OR_RETURN(const auto rows, context.reader.Usage(filter, *by));
+  RunIds ids(context.reader);
+  for (const store::UsageRow& row : rows) {
+    v1::UsageRow* to = response->add_rows();
+    TP_ASSIGN_OR_RETURN(const std::string key, KeyOf(row, *by, ids));
+    to->set_key(key);
+    to->set_gpu_ms(row.gpu_ms);
+    to->set_runs(row.runs);
+  }
+  return absl::OkStatus();
+}
 
 std::string ListIdentity(const v1::ListIntervalsRequest& request, const Call& call) {
   v1::ListIntervalsRequest filters = request;

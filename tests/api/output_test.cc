@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "auth/digest.h"
 #include "server_fixture.h"
 #include "tp/v1/log.grpc.pb.h"
 #include "tp/v1/run.grpc.pb.h"
@@ -124,7 +125,8 @@ TEST_F(OutputTest, ResultsAreListedAndRead) {
   EXPECT_EQ(files.files(0).bytes(), 1'000'000);
   EXPECT_EQ(files.files(1).path(), "main/plots/loss.svg");
 
-  const auto read = [this](const std::string& path, int64_t offset, std::string* data) {
+  std::string sha256;
+  const auto read = [&](const std::string& path, int64_t offset, std::string* data) {
     v1::ReadResultRequest request;
     request.set_run("1");
     request.set_path(path);
@@ -132,13 +134,28 @@ TEST_F(OutputTest, ResultsAreListedAndRead) {
     const auto context = As("ana");
     const auto reader = runs_->ReadResult(context.get(), request);
     v1::ReadResultResponse response;
-    while (reader->Read(&response)) *data += response.data();
+    sha256.clear();
+    while (reader->Read(&response)) {
+      EXPECT_EQ(sha256, "") << "the digest comes last";
+      *data += response.data();
+      sha256 = response.sha256();
+    }
     return reader->Finish().error_code();
   };
   std::string data;
   EXPECT_EQ(read("main/model.pt", 0, &data), StatusCode::OK);
   EXPECT_TRUE(data == big);
+  const std::string whole = sha256;
+  EXPECT_EQ(whole, auth::Sha256Hex(big));
   data.clear();
+  EXPECT_EQ(read("main/model.pt", 999'990, &data), StatusCode::OK);
+  EXPECT_TRUE(data == big.substr(999'990));
+  EXPECT_EQ(sha256, whole) << "of the whole file, wherever one goes on";
+  data.clear();
+  EXPECT_EQ(read("main/model.pt", 1'000'000, &data), StatusCode::OK);
+  EXPECT_EQ(sha256, whole);
+  EXPECT_EQ(read("main/model.pt", 1'000'001, &data), StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(data, "");
   EXPECT_EQ(read("main/plots/loss.svg", 1, &data), StatusCode::OK);
   EXPECT_EQ(data, "svg/>");
   EXPECT_EQ(read("main/nothing", 0, &data), StatusCode::NOT_FOUND);

@@ -124,6 +124,7 @@ TEST_F(UsageTest, OfOneRun) {
   ASSERT_TRUE(stub_->QueryUsage(As("ana").get(), request, &response).ok());
   ASSERT_EQ(response.rows_size(), 1);
   EXPECT_EQ(response.rows(0).gpu_ms(), 4'000);
+  EXPECT_EQ(response.rows(0).key(), "train-2") << "runs are called by their ids";
   request.set_run("train-99");
   EXPECT_EQ(stub_->QueryUsage(As("ana").get(), request, &response).error_code(), StatusCode::NOT_FOUND);
 }

@@ -14,35 +14,41 @@ Json Filled(const Answer& answer) {
   return document;
 }
 
+std::string Lines(const std::vector<std::string>& names) {
+  std::string lines;
+  for (const std::string& name : names) lines += EscapeControl(name) + "\n";
+  return lines;
+}
+
 absl::Status NotOffered(std::string_view format) {
   return InvalidArgument("-o {}: this command does not have it; use table, wide, json or yaml", format);
 }
 
 }  // namespace
 
-absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer) {
-  switch (context.globals.output) {
+absl::StatusOr<std::string> Render(OutputFormat format, const Answer& answer) {
+  switch (format) {
     case OutputFormat::kTable:
-      context.Print(answer.table(false));
-      return ExitCode::kOk;
+      return answer.table(false);
     case OutputFormat::kWide:
-      context.Print(answer.table(true));
-      return ExitCode::kOk;
+      return answer.table(true);
     case OutputFormat::kJson:
-      context.Print(DumpJson(Filled(answer)));
-      return ExitCode::kOk;
+      return DumpJson(Filled(answer));
     case OutputFormat::kYaml:
-      context.Print(DumpYaml(Filled(answer)));
-      return ExitCode::kOk;
+      return DumpYaml(Filled(answer));
     case OutputFormat::kName:
       if (!answer.names) return NotOffered("name");
-      for (const std::string& name : *answer.names) context.Print(EscapeControl(name) + "\n");
-      return ExitCode::kOk;
+      return Lines(*answer.names);
     case OutputFormat::kCsv:
       if (!answer.csv) return NotOffered("csv");
-      context.Print(answer.csv());
-      return ExitCode::kOk;
+      return answer.csv();
   }
+  return std::string();
+}
+
+absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer) {
+  TP_ASSIGN_OR_RETURN(const std::string text, Render(context.globals.output, answer));
+  context.Print(text);
   return ExitCode::kOk;
 }
 

@@ -23,7 +23,10 @@ struct Answer {
   std::function<std::string()> csv;
 };
 
-// kOk, or INVALID_ARGUMENT for a format that the answer does not have.
+// INVALID_ARGUMENT for a format that the answer does not have.
+absl::StatusOr<std::string> Render(OutputFormat format, const Answer& answer);
+
+// The same to stdout.
 absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer);
 
 }  // namespace tp::cli

@@ -1,9 +1,7 @@
 // What a shell hands to `tp`, before the parser sees it. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace tp::cli {
@@ -16,8 +14,5 @@ struct Arguments {
 
 // The parser would read `[1,2]` in a job's command as a list, and its flags as ours: it never sees it.
 Arguments SplitArguments(int argc, const char* const* argv);
-
-// The known word that was probably meant: at most two edits away, and less than half of it.
-std::optional<std::string> NearMiss(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace tp::cli

@@ -11,14 +11,16 @@
 #include <grpcpp/security/credentials.h>
 #include <sys/random.h>
 
+#include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/rpc_status.h"
+#include "cli/version_text.h"
 
 namespace tp::cli {
 namespace {
 
 constexpr int kMaxAnswerBytes = 64 << 20;
-constexpr std::chrono::seconds kConnectTimeout(5);
+constexpr std::chrono::seconds kVersionTimeout(2);
 constexpr std::array<std::chrono::milliseconds, 4> kRetryDelays = {
     std::chrono::milliseconds(250), std::chrono::milliseconds(1000), std::chrono::milliseconds(2500),
     std::chrono::milliseconds(5000)};
@@ -63,12 +65,12 @@ std::string NewRequestId() {
   return text;
 }
 
-absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const Endpoint& endpoint) {
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const Endpoint& endpoint, absl::Duration patience) {
   TP_ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(endpoint));
   const auto channel = grpc::CreateCustomChannel(endpoint.target, credentials, ChannelArgumentsFor(endpoint));
-  if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
+  if (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + patience))) {
     return Unavailable("no answer from {} within {} s; is tpd running there? (--server or TP_SERVER names another)",
-                       endpoint.target, kConnectTimeout.count());
+                       endpoint.target, absl::ToInt64Seconds(patience));
   }
   return std::unique_ptr<Client>(new Client(endpoint.target, endpoint.token, channel));
 }
@@ -97,7 +99,7 @@ absl::Status Client::CallWithRetries(absl::Duration timeout,
   }
 }
 
-absl::Status Client::Explain(const grpc::Status& status) const {
+absl::Status Client::Explain(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
       return Unavailable("the server at {} is not available: {}", target_, status.error_message());
@@ -106,8 +108,7 @@ absl::Status Client::Explain(const grpc::Status& status) const {
                    "the server at {} has not answered in time; what was asked may or may not have been done (tp ls)",
                    target_);
     case grpc::StatusCode::UNIMPLEMENTED:
-      return Error(absl::StatusCode::kUnimplemented,
-                   "the server at {} does not know this call; compare the versions with `tp version`", target_);
+      return ExplainUnknownCall();
     case grpc::StatusCode::UNAUTHENTICATED:
       if (token_.empty()) {
         return Error(absl::StatusCode::kUnauthenticated,
@@ -117,6 +118,25 @@ absl::Status Client::Explain(const grpc::Status& status) const {
     default:  // an open enum; the rest speaks for itself
       return FromGrpc(status);
   }
+}
+
+// Of another version, or no tpd at all.
+absl::Status Client::ExplainUnknownCall() {
+  grpc::ClientContext context;
+  Authorize(context);
+  context.set_deadline(std::chrono::system_clock::now() + kVersionTimeout);
+  v1::GetServerInfoResponse info;
+  if (!stub<v1::SystemService::Stub>().GetServerInfo(&context, {}, &info).ok()) {
+    return Error(absl::StatusCode::kUnimplemented,
+                 "what answers at {} is no tpd, or one that this tp {} can't talk to: check the address, or install the "
+                 "tp of the server's version",
+                 target_, ClientVersion());
+  }
+  return Error(absl::StatusCode::kUnimplemented,
+               "the server at {} is tpd {} and does not know what this tp {} asks for: {}", target_, info.version(),
+               ClientVersion(),
+               IsOlder(info.version(), ClientVersion()) ? "have tpd upgraded, or install the tp of its version"
+                                                        : "install the tp of its version");
 }
 
 }  // namespace tp::cli

@@ -22,13 +22,15 @@
 
 namespace tp::cli {
 
+inline constexpr absl::Duration kConnectPatience = absl::Seconds(5);
+
 // 128 random bits in hex. A mutating call carries one, the same in every try of it.
 std::string NewRequestId();
 
 class Client {
  public:
-  // UNAVAILABLE with a sentence when nothing answers within 5 s.
-  static absl::StatusOr<std::unique_ptr<Client>> Connect(const Endpoint& endpoint);
+  // UNAVAILABLE with a sentence when nothing answers within `patience`.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const Endpoint& endpoint, absl::Duration patience);
 
   // A unary call, e.g. Call(&v1::RunService::Stub::GetRun, request).
   template <typename Stub, typename Request, typename Response>
@@ -51,7 +53,7 @@ class Client {
   void Authorize(grpc::ClientContext& context) const;
 
   // The sentence a user can act on, in place of the transport's.
-  absl::Status Explain(const grpc::Status& status) const;
+  absl::Status Explain(const grpc::Status& status);
 
   template <typename Stub>
   Stub& stub() {
@@ -64,6 +66,8 @@ class Client {
   static constexpr absl::Duration kCallTimeout = absl::Seconds(30);
 
   Client(std::string target, std::string token, const std::shared_ptr<grpc::Channel>& channel);
+
+  absl::Status ExplainUnknownCall();
 
   std::string target_;
   std::string token_;

@@ -28,10 +28,10 @@ std::string ErrorDocument(const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<Client*> Context::Connect() {
+absl::StatusOr<Client*> Context::Connect(absl::Duration patience) {
   if (!client_) {
     TP_ASSIGN_OR_RETURN(const Endpoint endpoint, FindServer(globals.server));
-    TP_ASSIGN_OR_RETURN(client_, Client::Connect(endpoint));
+    TP_ASSIGN_OR_RETURN(client_, Client::Connect(endpoint, patience));
   }
   return client_.get();
 }
@@ -45,6 +45,12 @@ void Context::Say(std::string_view sentence) const {
   std::fflush(stdout);
   const std::string line = EscapeControl(sentence) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void Context::Ask(std::string_view question) const {
+  std::fflush(stdout);
+  const std::string text = EscapeControl(question);
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 void Context::Report(const absl::Status& status) const {

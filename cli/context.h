@@ -19,7 +19,7 @@ namespace tp::cli {
 enum class OutputFormat : uint8_t { kTable, kWide, kJson, kYaml, kName, kCsv };
 
 struct Globals {
-  std::string server;
+  ServerFlags server;
   OutputFormat output = OutputFormat::kTable;
   bool no_color = false;
   bool quiet = false;
@@ -38,7 +38,7 @@ class Context {
   Action action;
 
   // Connects on first use.
-  absl::StatusOr<Client*> Connect();
+  absl::StatusOr<Client*> Connect(absl::Duration patience = kConnectPatience);
 
   // Of stdout.
   Terminal terminal() const;
@@ -47,6 +47,8 @@ class Context {
   void Print(std::string_view text) const;
   // One sentence to stderr, escaped; nothing with -q.
   void Say(std::string_view sentence) const;
+  // A question to stderr, escaped, also with -q.
+  void Ask(std::string_view question) const;
   // An error to stderr, for people or, with -o json, for programs.
   void Report(const absl::Status& status) const;
   // What could not be written to stdout.

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -14,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
+#include "cli/contexts.h"
 #include "cli/unique_fd.h"
 
 namespace tp::cli {
@@ -25,13 +25,6 @@ constexpr const char* kDefaultCaFile = "/etc/ssl/certs/ca-certificates.crt";
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-std::string HomeDirectory() {
-  std::string home = Variable("HOME");
-  if (!home.empty()) return home;
-  const passwd* entry = ::getpwuid(::geteuid());
-  return entry == nullptr ? "/" : entry->pw_dir;
 }
 
 absl::Status FileError(const std::string& path, int error) {
@@ -66,13 +59,6 @@ std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string_view::npos) return "";
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-absl::StatusOr<std::string> CheckedToken(std::string_view text, std::string_view source) {
-  const std::string_view token = Trimmed(text);
-  const bool printable = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; });
-  if (token.empty() || !printable) return InvalidArgument("{} holds no token: one line tp_... is expected", source);
-  return std::string(token);
 }
 
 // What tpd leaves for the clients of its machine.
@@ -125,12 +111,11 @@ bool TakePrefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// `local` belongs to `address`, or is nothing.
-absl::StatusOr<std::string> FindToken(const std::optional<LocalServer>& local) {
-  if (const std::string token = Variable("TP_TOKEN"); !token.empty()) return CheckedToken(token, "TP_TOKEN");
+// `file`: of the context, or of the tpd of this machine where it is that one.
+absl::StatusOr<std::string> FindToken(const std::string& file) {
+  if (const std::string token = Variable("TP_TOKEN"); !token.empty()) return CheckToken(token, "TP_TOKEN");
   if (const std::string path = Variable("TP_TOKEN_FILE"); !path.empty()) return ReadTokenFile(path);
-  if (local && !local->token_file.empty()) return ReadTokenFile(local->token_file);
-  return std::string();
+  return file.empty() ? absl::StatusOr<std::string>(std::string()) : ReadTokenFile(file);
 }
 
 absl::Status NoServer(const std::string& data_dir) {
@@ -140,11 +125,52 @@ absl::Status NoServer(const std::string& data_dir) {
       data_dir);
 }
 
+absl::StatusOr<Endpoint> EndpointOf(const NamedServer& server) {
+  TP_ASSIGN_OR_RETURN(Endpoint endpoint, ParseAddress(server.address));
+  if (endpoint.tls && !server.ca_file.empty() && Variable("TP_CA_FILE").empty()) endpoint.ca_file = server.ca_file;
+  TP_ASSIGN_OR_RETURN(endpoint.token, FindToken(server.token_file));
+  return endpoint;
+}
+
+// The token of the tpd here is for no other server.
+absl::StatusOr<Endpoint> EndpointAt(const std::string& address) {
+  const absl::StatusOr<LocalServer> local = ReadLocalServer(DataDirectory());
+  const bool is_local = local.ok() && local->address == address;
+  return EndpointOf({.address = address, .token_file = is_local ? local->token_file : "", .ca_file = ""});
+}
+
+absl::StatusOr<Endpoint> LocalEndpoint() {
+  const std::string data_dir = DataDirectory();
+  const absl::StatusOr<LocalServer> local = ReadLocalServer(data_dir);
+  if (absl::IsNotFound(local.status())) return NoServer(data_dir);
+  TP_RETURN_IF_ERROR(local.status());
+  return EndpointOf({.address = local->address, .token_file = local->token_file, .ca_file = ""});
+}
+
+absl::StatusOr<Endpoint> EndpointOfContext(const Contexts& contexts, const std::string& name) {
+  TP_ASSIGN_OR_RETURN(const NamedServer server, FindContext(contexts, name));
+  return EndpointOf(server);
+}
+
 }  // namespace
+
+std::string HomeDirectory() {
+  std::string home = Variable("HOME");
+  if (!home.empty()) return home;
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry == nullptr ? "/" : entry->pw_dir;
+}
 
 std::string DataDirectory() {
   if (std::string named = Variable("TP_DATA_DIR"); !named.empty()) return named;
   return ::geteuid() == 0 ? "/var/lib/tp" : HomeDirectory() + "/.local/share/tp";
+}
+
+absl::StatusOr<std::string> CheckToken(std::string_view text, std::string_view source) {
+  const std::string_view token = Trimmed(text);
+  const bool printable = std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+  if (token.empty() || !printable) return InvalidArgument("{} holds no token: one line tp_... is expected", source);
+  return std::string(token);
 }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
@@ -158,7 +184,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
                  path, info.st_mode & 07777, path);
   }
   TP_ASSIGN_OR_RETURN(const std::string content, ReadSmallFile(fd, path));
-  return CheckedToken(content, path);
+  return CheckToken(content, path);
 }
 
 absl::StatusOr<Endpoint> ParseAddress(std::string_view address) {
@@ -184,19 +210,17 @@ absl::StatusOr<Endpoint> ParseAddress(std::string_view address) {
   return endpoint;
 }
 
-absl::StatusOr<Endpoint> FindServer(std::string_view server_flag) {
-  const std::string named = server_flag.empty() ? Variable("TP_SERVER") : std::string(server_flag);
-  const std::string data_dir = DataDirectory();
-  const absl::StatusOr<LocalServer> found = ReadLocalServer(data_dir);
-  if (named.empty() && absl::IsNotFound(found.status())) return NoServer(data_dir);
-  if (named.empty() && !found.ok()) return found.status();
-
-  TP_ASSIGN_OR_RETURN(Endpoint endpoint, ParseAddress(named.empty() ? found->address : named));
-  std::optional<LocalServer> local;
-  // The token of the tpd here is for no other server.
-  if (found.ok() && (named.empty() || named == found->address)) local = *found;
-  TP_ASSIGN_OR_RETURN(endpoint.token, FindToken(local));
-  return endpoint;
+absl::StatusOr<Endpoint> FindServer(const ServerFlags& flags) {
+  if (!flags.server.empty() && !flags.context.empty()) {
+    return InvalidArgument("--server and --context both name a server: leave one out");
+  }
+  if (!flags.server.empty()) return EndpointAt(flags.server);
+  const std::string server = Variable("TP_SERVER");
+  if (flags.context.empty() && !server.empty()) return EndpointAt(server);
+  const std::string named = flags.context.empty() ? Variable("TP_CONTEXT") : flags.context;
+  TP_ASSIGN_OR_RETURN(const Contexts contexts, LoadContexts(ContextsFile()));
+  if (!named.empty()) return EndpointOfContext(contexts, named);
+  return contexts.current.empty() ? LocalEndpoint() : EndpointOfContext(contexts, contexts.current);
 }
 
 }  // namespace tp::cli

@@ -29,6 +29,7 @@ absl::StatusOr<v1::ListRunsRequest> BuildRequest(const ListFlags& flags, const s
   v1::ListRunsRequest request;
   request.set_owner(owner);
   request.set_project(flags.project);
+  request.set_show_removed(flags.removed);
   for (const std::string& text : flags.states) {
     TP_ASSIGN_OR_RETURN(const v1::RunState state, ParseRunState(text, "--state"));
     request.add_states(state);

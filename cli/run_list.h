@@ -22,6 +22,7 @@ struct ListFlags {
   // Unfinished runs and those that ended after this; empty: all.
   std::string since;
   int64_t limit = 50;  // 0: none
+  bool removed = false;  // tombstones as well
 };
 
 struct RunList {

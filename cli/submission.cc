@@ -151,6 +151,7 @@ absl::StatusOr<v1::SubmitRunRequest> BuildSubmission(const SubmitFlags& flags, c
   TP_RETURN_IF_ERROR(CheckUtf8(flags.project, "--project"));
   request.set_name(name);
   request.set_project(flags.project);
+  if (flags.priority) request.set_priority(*flags.priority);
   return request;
 }
 

@@ -1,6 +1,8 @@
 // From the flags of `tp submit` to the request. Pure but for the environment that `--env NAME` reads.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ struct SubmitFlags {
   std::string time_limit;
   std::string project;
   std::string directory = ".";
+  std::optional<int32_t> priority;
 };
 
 // Without snapshot and request id. INVALID_ARGUMENT names the flag.

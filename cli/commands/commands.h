@@ -10,14 +10,23 @@ class App;
 
 namespace tp::cli {
 
-void AddRunCommands(CLI::App& app, Context& context);       // status ls show why
-void AddEventCommands(CLI::App& app, Context& context);     // events
-void AddSubmitCommand(CLI::App& app, Context& context);     // submit
-void AddControlCommands(CLI::App& app, Context& context);   // stop pause resume retry wait
-void AddLogCommands(CLI::App& app, Context& context);       // logs
-void AddResultCommands(CLI::App& app, Context& context);    // results metrics
-void AddUsageCommands(CLI::App& app, Context& context);     // usage
-void AddRegistryCommands(CLI::App& app, Context& context);  // profiles series
-void AddSystemCommands(CLI::App& app, Context& context);    // whoami version
+struct ListFlags;
+
+// --user, -A, --project, --state and --label, as every command has them that speaks of several runs.
+void AddFilterFlags(CLI::App& command, ListFlags& flags);
+
+void AddRunCommands(CLI::App& app, Context& context);         // status ls show why
+void AddSubmitCommand(CLI::App& app, Context& context);       // submit
+void AddChangeCommands(CLI::App& app, Context& context);      // clone update
+void AddControlCommands(CLI::App& app, Context& context);     // stop pause resume retry rm hold release wait
+void AddEventCommands(CLI::App& app, Context& context);       // events
+void AddLogCommands(CLI::App& app, Context& context);         // logs
+void AddResultCommands(CLI::App& app, Context& context);      // results
+void AddMetricCommands(CLI::App& app, Context& context);      // metrics
+void AddUsageCommands(CLI::App& app, Context& context);       // usage
+void AddRegistryCommands(CLI::App& app, Context& context);    // profiles series
+void AddSystemCommands(CLI::App& app, Context& context);      // whoami version
+void AddContextCommands(CLI::App& app, Context& context);     // context
+void AddCompletionCommands(CLI::App& app, Context& context);  // completion
 
 }  // namespace tp::cli

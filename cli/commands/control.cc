@@ -1,4 +1,4 @@
-// tp stop, pause, resume, retry, wait: steering runs.
+// tp stop, pause, resume, retry, rm, hold, release, wait: steering runs.
 #include <memory>
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/bulk.h"
 #include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
@@ -24,17 +25,24 @@ struct Steered {
   std::string note;
 };
 
-// One of the four calls that change a run; the same request id in every try of it.
+// One of the calls that change a run; the same request id in every try of it.
 template <typename Request, typename Response>
 absl::StatusOr<Steered> Steer(Client& client, const std::string& selector,
                               grpc::Status (v1::RunService::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                                           Response*)) {
-  Request request;
+                                                                           Response*),
+                              Request request = {}) {
   request.set_request_id(NewRequestId());
   request.set_run(selector);
   TP_ASSIGN_OR_RETURN(Response response, client.Call(method, request));
   MaskSecrets(*response.mutable_run());
   return Steered{std::move(*response.mutable_run()), response.note()};
+}
+
+absl::StatusOr<Steered> Hold(Client& client, const std::string& run, bool hold) {
+  v1::UpdateRunRequest request;
+  request.mutable_update_mask()->add_paths("hold");
+  request.set_hold(hold);
+  return Steer(client, run, &v1::RunService::Stub::UpdateRun, request);
 }
 
 using SteerOne = std::function<absl::StatusOr<Steered>(Client&, const std::string&)>;
@@ -52,7 +60,9 @@ absl::StatusOr<ExitCode> ShowSteered(const Context& context, const std::vector<S
 }
 
 // Every run is tried; the exit code is that of the first that was refused.
-absl::StatusOr<ExitCode> SteerAll(Context& context, const std::vector<std::string>& selectors, const SteerOne& steer) {
+absl::StatusOr<ExitCode> SteerAll(Context& context, const std::string& verb, const BulkFlags& flags,
+                                  const SteerOne& steer) {
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> selectors, SelectRuns(context, verb, flags));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   std::vector<Steered> done;
   absl::Status first_refusal;
@@ -75,10 +85,15 @@ absl::StatusOr<ExitCode> SteerAll(Context& context, const std::vector<std::strin
 
 void AddSteering(CLI::App& app, Context& context, const char* name, const char* description, SteerOne steer) {
   CLI::App* command = app.add_subcommand(name, description);
-  auto runs = std::make_shared<std::vector<std::string>>();
-  command->add_option("RUN", *runs, "Runs: 42, train-42 or @last")->required();
-  command->callback([&context, runs, steer = std::move(steer)] {
-    context.action = [runs, steer](Context& c) { return SteerAll(c, *runs, steer); };
+  command->footer(
+      "Without RUN: all that match, after a question. Only those are taken that the command can do something with,\n"
+      "unless --state says which.");
+  auto flags = std::make_shared<BulkFlags>();
+  command->add_option("RUN", flags->runs, "Runs: 42, train-42 or @last");
+  AddFilterFlags(*command, flags->filter);
+  command->add_flag("-y,--yes", flags->yes, "Do not ask");
+  command->callback([&context, name, flags, steer = std::move(steer)] {
+    context.action = [name, flags, steer](Context& c) { return SteerAll(c, name, *flags, steer); };
   });
 }
 
@@ -153,6 +168,12 @@ void AddControlCommands(CLI::App& app, Context& context) {
               [](Client& client, const std::string& run) { return Steer(client, run, &Stub::ResumeRun); });
   AddSteering(app, context, "retry", "Run failed or stopped runs once more, with the same output directory",
               [](Client& client, const std::string& run) { return Steer(client, run, &Stub::RetryRun); });
+  AddSteering(app, context, "rm", "Remove runs that are over: their files go, usage and audit stay",
+              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::RemoveRun); });
+  AddSteering(app, context, "hold", "Keep queued runs from starting",
+              [](Client& client, const std::string& run) { return Hold(client, run, true); });
+  AddSteering(app, context, "release", "Let held runs start",
+              [](Client& client, const std::string& run) { return Hold(client, run, false); });
   app.get_subcommand("stop")->alias("cancel")->alias("kill");
   AddWait(app, context);
 }

@@ -1,5 +1,4 @@
-// tp results, metrics: what a run produced.
-#include <algorithm>
+// tp results: what a run left in its results directory.
 #include <memory>
 
 #include <fmt/format.h>
@@ -15,7 +14,6 @@
 #include "cli/commands/commands.h"
 #include "cli/download.h"
 #include "cli/follow.h"
-#include "cli/metrics.h"
 #include "cli/render/table.h"
 #include "cli/render/time.h"
 
@@ -65,6 +63,10 @@ struct GetFlags {
   std::string to;                  // empty: a directory named after the run; `-`: stdout
 };
 
+constexpr const char* kGetFooter =
+    "A copy that is broken off goes on where it was when the command is given again. Each file is checked against\n"
+    "the server's SHA-256 before it gets its name.";
+
 absl::StatusOr<std::vector<std::string>> PathsToGet(Client& client, const GetFlags& flags) {
   if (!flags.paths.empty()) return flags.paths;
   TP_ASSIGN_OR_RETURN(const ResultFiles files, FetchResults(client, flags.run));
@@ -75,7 +77,7 @@ absl::StatusOr<ExitCode> GetResults(Context& context, const GetFlags& flags) {
   if (flags.to == "-" && flags.paths.size() != 1) return InvalidArgument("--to -: name the one PATH to print");
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   if (flags.to == "-") {
-    TP_RETURN_IF_ERROR(PrintResult(*client, flags.run, flags.paths.front(), STDOUT_FILENO));
+    TP_RETURN_IF_ERROR(PrintResult(context, flags.run, flags.paths.front()));
     return ExitCode::kOk;
   }
   std::string directory = flags.to;
@@ -87,7 +89,7 @@ absl::StatusOr<ExitCode> GetResults(Context& context, const GetFlags& flags) {
   Answer answer;
   answer.names.emplace();
   for (const std::string& path : paths) {
-    TP_RETURN_IF_ERROR(DownloadResult(*client, flags.run, path, directory));
+    TP_RETURN_IF_ERROR(DownloadResult(context, flags.run, path, directory));
     answer.names->push_back(directory + "/" + path);
   }
   context.Say(fmt::format("{} file(s) in {}", paths.size(), directory));
@@ -106,6 +108,7 @@ void AddResultsList(CLI::App& results, Context& context) {
 void AddResultsGet(CLI::App& results, Context& context) {
   auto flags = std::make_shared<GetFlags>();
   CLI::App* get = results.add_subcommand("get", "Copy result files to this machine");
+  get->footer(kGetFooter);
   get->add_option("RUN", flags->run, "42, train-42 or @last")->required();
   get->add_option("PATH", flags->paths, "Files as `tp results ls` names them (default: all)");
   get->add_option("--to", flags->to, "Directory (default: RUN-results); - prints one file");
@@ -127,50 +130,8 @@ void AddResults(CLI::App& app, Context& context) {
   });
 }
 
-struct MetricFlags {
-  std::string run;
-  int32_t step = 0;
-  int64_t after_step = 0;
-  int64_t tail = 0;
-};
-
-absl::StatusOr<ExitCode> ShowMetrics(Context& context, const MetricFlags& flags) {
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  v1::ReadMetricsRequest request;
-  request.set_run(flags.run);
-  request.set_step(flags.step);
-  request.set_after_step(flags.after_step);
-  TP_ASSIGN_OR_RETURN(v1::ReadMetricsResponse response, client->Call(&v1::RunService::Stub::ReadMetrics, request));
-  auto& lines = *response.mutable_lines();
-  if (flags.tail > 0 && lines.size() > flags.tail) lines.DeleteSubrange(0, lines.size() - static_cast<int>(flags.tail));
-  const Json metrics = MetricsToJson(lines);
-  Answer answer;
-  answer.table = [&](bool) { return MetricsTable(metrics, context.terminal()); };
-  answer.fill = [&](Json& document) {
-    document["run"] = flags.run;
-    document["metrics"] = metrics;
-    document["truncated"] = response.truncated();
-  };
-  if (response.truncated()) context.Say("the oldest lines were left out: the answer would have been too large");
-  return Show(context, answer);
-}
-
-void AddMetrics(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("metrics", "What a run wrote to $TP_METRICS_FILE");
-  auto flags = std::make_shared<MetricFlags>();
-  command->add_option("RUN", flags->run, "42, train-42 or @last")->required();
-  command->add_option("--step", flags->step, "This step of a pipeline, counted from 1")->check(CLI::PositiveNumber);
-  command->add_option("--after-step", flags->after_step, "Leave out training steps below this one")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--tail", flags->tail, "Only the last N lines")->check(CLI::PositiveNumber);
-  command->callback([&context, flags] { context.action = [flags](Context& c) { return ShowMetrics(c, *flags); }; });
-}
-
 }  // namespace
 
-void AddResultCommands(CLI::App& app, Context& context) {
-  AddResults(app, context);
-  AddMetrics(app, context);
-}
+void AddResultCommands(CLI::App& app, Context& context) { AddResults(app, context); }
 
 }  // namespace tp::cli

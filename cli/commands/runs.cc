@@ -1,5 +1,6 @@
 // tp status, ls, show, why: looking at runs.
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,7 +15,8 @@
 #include "cli/render/runs.h"
 #include "cli/render/text.h"
 #include "cli/run_list.h"
-#include "cli/version.h"
+#include "cli/version_skew.h"
+#include "cli/watch.h"
 
 namespace tp::cli {
 namespace {
@@ -31,63 +33,88 @@ std::vector<std::string> Ids(const std::vector<v1::Run>& runs) {
   return Collect(runs, [](const v1::Run& run) { return run.id(); });
 }
 
-absl::StatusOr<ExitCode> ShowList(Context& context, const ListFlags& flags) {
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  TP_ASSIGN_OR_RETURN(const RunList list, ListRuns(*client, flags, absl::Now()));
-  Answer answer;
-  answer.table = [&](bool wide) { return RunTable(list.runs, wide, context.terminal(), absl::Now()); };
-  answer.fill = [&](Json& document) {
-    document["runs"] = RunsToJson(list.runs);
-    document["more"] = list.more;
-  };
-  answer.names = Ids(list.runs);
-  TP_ASSIGN_OR_RETURN(const ExitCode code, Show(context, answer));
-  if (list.more) context.Say(fmt::format("older runs are left out; -n {} shows more, -n 0 all", 2 * flags.limit));
-  return code;
+// Frames own what they show.
+template <typename T>
+std::shared_ptr<const T> Keep(T value) {
+  return std::make_shared<const T>(std::move(value));
 }
 
-absl::StatusOr<ExitCode> ShowStanding(Context& context, bool all_users) {
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client));
-  ListFlags flags;
-  flags.all_users = all_users;
-  flags.since = kStatusReach;
-  flags.limit = 0;
-  TP_ASSIGN_OR_RETURN(const RunList list, ListRuns(*client, flags, absl::Now()));
-  const UseSummary use = SummarizeUse(list.runs);
-  Answer answer;
-  answer.table = [&](bool wide) {
-    return EscapeControl(UseSentence(list.owner, use)) + "\n\n" +
-           RunTable(list.runs, wide, context.terminal(), absl::Now());
+absl::StatusOr<Frame> ListFrame(const Context& context, Client& client, const ListFlags& flags) {
+  TP_ASSIGN_OR_RETURN(RunList listed, ListRuns(client, flags, absl::Now()));
+  const auto list = Keep(std::move(listed));
+  Frame frame;
+  if (list->runs.empty()) frame.talk = "no runs";
+  if (list->more) frame.talk = fmt::format("older runs are left out; -n {} shows more, -n 0 all", 2 * flags.limit);
+  frame.answer.table = [&context, list](bool wide) {
+    if (list->runs.empty()) return std::string();
+    return RunTable(list->runs, wide, context.terminal(), absl::Now());
   };
-  answer.fill = [&](Json& document) {
-    document["user"] = list.owner;
+  frame.answer.fill = [list](Json& document) {
+    document["runs"] = RunsToJson(list->runs);
+    document["more"] = list->more;
+  };
+  frame.answer.names = Ids(list->runs);
+  return frame;
+}
+
+absl::StatusOr<Frame> StandingFrame(const Context& context, Client& client, const ListFlags& flags) {
+  TP_ASSIGN_OR_RETURN(RunList listed, ListRuns(client, flags, absl::Now()));
+  const auto list = Keep(std::move(listed));
+  Frame frame;
+  frame.answer.table = [&context, list](bool wide) {
+    const std::string standing = EscapeControl(UseSentence(list->owner, SummarizeUse(list->runs))) + "\n";
+    if (list->runs.empty()) return standing;
+    return standing + "\n" + RunTable(list->runs, wide, context.terminal(), absl::Now());
+  };
+  frame.answer.fill = [list](Json& document) {
+    const UseSummary use = SummarizeUse(list->runs);
+    document["user"] = list->owner;
     document["standing"] = {
         {"cards", use.cards}, {"live_jobs", use.live_jobs}, {"queued", use.queued}, {"paused", use.paused}};
-    document["runs"] = RunsToJson(list.runs);
+    document["runs"] = RunsToJson(list->runs);
   };
-  answer.names = Ids(list.runs);
-  return Show(context, answer);
+  frame.answer.names = Ids(list->runs);
+  return frame;
 }
 
-absl::StatusOr<ExitCode> ShowRuns(Context& context, const std::vector<std::string>& selectors) {
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  std::vector<v1::Run> runs;
+absl::StatusOr<Frame> RunsFrame(const Context& context, Client& client, const std::vector<std::string>& selectors) {
+  std::vector<v1::Run> fetched;
+  Frame frame;
+  frame.last = true;
   for (const std::string& selector : selectors) {
-    TP_ASSIGN_OR_RETURN(v1::Run run, FetchRun(*client, selector));
-    runs.push_back(std::move(run));
+    TP_ASSIGN_OR_RETURN(v1::Run run, FetchRun(client, selector));
+    frame.last = frame.last && IsTerminal(run.state());
+    fetched.push_back(std::move(run));
   }
-  Answer answer;
-  answer.table = [&](bool) {
+  frame.answer.names = Ids(fetched);
+  const auto runs = Keep(std::move(fetched));
+  frame.answer.table = [&context, runs](bool) {
     std::string pages;
-    for (const v1::Run& run : runs) {
+    for (const v1::Run& run : *runs) {
       pages += (pages.empty() ? "" : "\n") + RunPage(run, context.terminal(), absl::Now());
     }
     return pages;
   };
-  answer.fill = [&](Json& document) { document["runs"] = RunsToJson(runs); };
-  answer.names = Ids(runs);
-  return Show(context, answer);
+  frame.answer.fill = [runs](Json& document) { document["runs"] = RunsToJson(*runs); };
+  return frame;
+}
+
+absl::StatusOr<ExitCode> ShowList(Context& context, const ListFlags& flags, bool watch) {
+  return ShowOrWatch(context, watch, [&](Client& client) { return ListFrame(context, client, flags); });
+}
+
+absl::StatusOr<ExitCode> ShowStanding(Context& context, bool all_users, bool watch) {
+  TP_ASSIGN_OR_RETURN(Client* const connected, context.Connect());
+  TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *connected).status());
+  ListFlags flags;
+  flags.all_users = all_users;
+  flags.since = kStatusReach;
+  flags.limit = 0;
+  return ShowOrWatch(context, watch, [&](Client& client) { return StandingFrame(context, client, flags); });
+}
+
+absl::StatusOr<ExitCode> ShowRuns(Context& context, const std::vector<std::string>& selectors, bool watch) {
+  return ShowOrWatch(context, watch, [&](Client& client) { return RunsFrame(context, client, selectors); });
 }
 
 Json WhyToJson(const v1::Run& run) {
@@ -117,6 +144,12 @@ absl::StatusOr<ExitCode> ShowWhy(Context& context, const std::string& selector) 
   return Show(context, answer);
 }
 
+std::shared_ptr<bool> AddWatchFlag(CLI::App& command) {
+  auto watch = std::make_shared<bool>(false);
+  command.add_flag("-w,--watch", *watch, "Show it again whenever something happens, until Ctrl-C");
+  return watch;
+}
+
 void AddStatus(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("status", "What you have in use, and your runs of the last day; with RUN as show");
@@ -124,35 +157,36 @@ void AddStatus(CLI::App& app, Context& context) {
   auto all_users = std::make_shared<bool>(false);
   command->add_option("RUN", *runs, "Runs: 42, train-42 or @last");
   command->add_flag("-A,--all-users", *all_users, "Everyone's runs");
-  command->callback([&context, runs, all_users] {
-    context.action = [runs, all_users](Context& c) {
-      return runs->empty() ? ShowStanding(c, *all_users) : ShowRuns(c, *runs);
+  const auto watch = AddWatchFlag(*command);
+  command->callback([&context, runs, all_users, watch] {
+    context.action = [runs, all_users, watch](Context& c) {
+      return runs->empty() ? ShowStanding(c, *all_users, *watch) : ShowRuns(c, *runs, *watch);
     };
   });
 }
 
 void AddList(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("ls", "Runs, newest first");
-  command->alias("list");
+  command->alias("list")->alias("ps");
   auto flags = std::make_shared<ListFlags>();
-  command->add_flag("-A,--all-users", flags->all_users, "Everyone's runs");
-  command->add_option("--user", flags->user, "Whose runs (default: yours)")->excludes("--all-users");
-  command->add_option("--project", flags->project, "Only of this project");
-  command->add_option("--state", flags->states, "Only in these states; may be repeated")
-      ->allow_extra_args(false)
-      ->delimiter(',');
-  command->add_option("--label", flags->labels, "Only with this label, key=value; may be repeated")
-      ->allow_extra_args(false);
+  AddFilterFlags(*command, *flags);
   command->add_option("--since", flags->since, "Leave out runs that ended before this (36h, 7d, 2026-11-30)");
   command->add_option("-n,--limit", flags->limit, "At most so many; 0: all")->check(CLI::NonNegativeNumber);
-  command->callback([&context, flags] { context.action = [flags](Context& c) { return ShowList(c, *flags); }; });
+  command->add_flag("--removed", flags->removed, "Removed ones as well");
+  const auto watch = AddWatchFlag(*command);
+  command->callback([&context, flags, watch] {
+    context.action = [flags, watch](Context& c) { return ShowList(c, *flags, *watch); };
+  });
 }
 
 void AddShow(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("show", "All about a run");
   auto runs = std::make_shared<std::vector<std::string>>();
   command->add_option("RUN", *runs, "Runs: 42, train-42 or @last")->required();
-  command->callback([&context, runs] { context.action = [runs](Context& c) { return ShowRuns(c, *runs); }; });
+  const auto watch = AddWatchFlag(*command);
+  command->callback([&context, runs, watch] {
+    context.action = [runs, watch](Context& c) { return ShowRuns(c, *runs, *watch); };
+  });
 }
 
 void AddWhy(CLI::App& app, Context& context) {
@@ -163,6 +197,17 @@ void AddWhy(CLI::App& app, Context& context) {
 }
 
 }  // namespace
+
+void AddFilterFlags(CLI::App& command, ListFlags& flags) {
+  command.add_flag("-A,--all-users", flags.all_users, "Everyone's runs");
+  command.add_option("--user", flags.user, "Whose runs (default: yours)")->excludes("--all-users");
+  command.add_option("--project", flags.project, "Only of this project");
+  command.add_option("--state", flags.states, "Only in these states; may be repeated")
+      ->allow_extra_args(false)
+      ->delimiter(',');
+  command.add_option("--label", flags.labels, "Only with this label, key=value; may be repeated")
+      ->allow_extra_args(false);
+}
 
 void AddRunCommands(CLI::App& app, Context& context) {
   AddStatus(app, context);

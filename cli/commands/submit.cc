@@ -17,7 +17,7 @@
 #include "cli/secrets.h"
 #include "cli/submission.h"
 #include "cli/upload.h"
-#include "cli/version.h"
+#include "cli/version_skew.h"
 
 namespace tp::cli {
 namespace {
@@ -39,7 +39,7 @@ Json NotesToJson(const v1::SubmitRunResponse& response) {
 Answer AnswerOf(const Context& context, const v1::SubmitRunResponse& response, bool dry_run) {
   Answer answer;
   answer.table = [&, dry_run](bool) {
-    return dry_run ? PlanPage(response, context.terminal(), absl::Now()) : response.run().id() + "\n";
+    return dry_run ? PlanPage(response.run(), response.notes(), context.terminal(), absl::Now()) : response.run().id() + "\n";
   };
   answer.fill = [&, dry_run](Json& document) {
     document["dry_run"] = dry_run;
@@ -103,7 +103,7 @@ absl::StatusOr<ExitCode> Submit(Context& context, const SubmitOptions& options) 
   if (options.list_files) return ShowFiles(context, options.flags.directory);
   TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(options.flags, context.command));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client));
+  TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client).status());
   // Also before a submission: what is refused is refused before the directory is packed and sent.
   TP_ASSIGN_OR_RETURN(const v1::SubmitRunResponse plan, Plan(*client, request));
   if (options.dry_run) return ShowPlan(context, *client, plan, options.flags.directory);
@@ -138,6 +138,7 @@ void AddSubmitCommand(CLI::App& app, Context& context) {
   command->add_option("--image", flags.image, "Container image, where the backend uses one");
   command->add_option("--time-limit", flags.time_limit, "End the job after so much running time (90m, 12h, 2d)");
   command->add_option("--label", flags.labels, "key=value; may be repeated")->allow_extra_args(false);
+  command->add_option("--priority", flags.priority, "0 to 100 (default: 50); above it only for operators");
   command->add_option("--project", flags.project, "Project that the run belongs to");
   command->add_option("--dir", flags.directory, "Directory to submit (default: the current one)");
   command->add_flag("--dry-run", options->dry_run, "Show what would run, and what it would wait for; create nothing");

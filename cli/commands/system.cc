@@ -9,7 +9,7 @@
 #include "cli/answer.h"
 #include "cli/commands/commands.h"
 #include "cli/render/text.h"
-#include "cli/version.h"
+#include "cli/version_skew.h"
 
 namespace tp::cli {
 namespace {

@@ -14,6 +14,8 @@
 namespace tp::cli {
 namespace {
 
+constexpr int32_t kDefaultPriority = 50;
+
 std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
   const bool unknown = name.empty() || name == std::string(prefix) + "UNSPECIFIED";
   return unknown ? "-" : name.substr(prefix.size());
@@ -61,13 +63,19 @@ std::vector<Column> RunColumns(bool wide) {
                                  {"RETRY", Align::kRight}};
   if (wide) {
     columns.insert(columns.end(),
-                   {{"USER"}, {"PROJECT"}, {"NODES", Align::kLeft, true}, {"LABELS", Align::kLeft, true}});
+                   {{"USER"},
+                    {"PROJECT"},
+                    {"PRIORITY", Align::kRight},
+                    {"NODES", Align::kLeft, true},
+                    {"LABELS", Align::kLeft, true}});
   }
   return columns;
 }
 
 std::string NodeNames(const v1::Step& step) {
-  const auto& nodes = step.attempt().nodes();
+  // Of the live attempt, else of the last one.
+  const bool over = !step.has_attempt() && step.past_attempts_size() > 0;
+  const auto& nodes = (over ? *step.past_attempts().rbegin() : step.attempt()).nodes();
   return Join({nodes.begin(), nodes.end()}, ",");
 }
 
@@ -75,7 +83,7 @@ std::vector<Cell> RunRow(const v1::Run& run, bool wide, absl::Time now) {
   const v1::Step* step = CurrentStep(run);
   const v1::Step& shown = step == nullptr ? v1::Step::default_instance() : *step;
   std::vector<Cell> row = {{run.id()},
-                           {StateText(run), ColorOf(run.state())},
+                           {StateText(run) + (run.has_removed_at() ? " (removed)" : ""), ColorOf(run.state())},
                            {run.reason()},
                            {ShortShape(shown)},
                            {shown.backend()},
@@ -83,7 +91,7 @@ std::vector<Cell> RunRow(const v1::Run& run, bool wide, absl::Time now) {
                            {GpuTime(run.gpu_ms())},
                            {std::to_string(run.retry_count())}};
   if (wide) {
-    row.insert(row.end(), {{run.owner()}, {run.project()}, {NodeNames(shown)}, {LabelText(run.labels())}});
+    row.insert(row.end(), {{run.owner()}, {run.project()}, {std::to_string(run.priority())}, {NodeNames(shown)}, {LabelText(run.labels())}});
   }
   return row;
 }
@@ -212,6 +220,9 @@ std::string StepTitle(const v1::Step& step, int number, int count, const Termina
 
 std::string RunFields(const v1::Run& run, absl::Time now) {
   Fields fields(0);
+  if (run.has_removed_at()) {
+    fields.Add("removed", Moment(run.removed_at(), now) + ": its files are gone; usage and events stay");
+  }
   fields.Add("reason", run.reason());
   fields.Add("owner", run.owner());
   fields.Add("project", run.project());
@@ -220,8 +231,12 @@ std::string RunFields(const v1::Run& run, absl::Time now) {
   if (run.has_ended_at()) fields.Add("ended", Moment(run.ended_at(), now));
   fields.Add("gpu_seconds", GpuSeconds(run.gpu_ms()));
   if (run.retry_count() > 0) fields.Add("retries", std::to_string(run.retry_count()));
+  if (run.priority() != kDefaultPriority) fields.Add("priority", std::to_string(run.priority()));
   fields.Add("snapshot", run.snapshot_id());
-  fields.Add("files", fmt::format("{}/{}/ below the storage root: output/ results/ attempts/", run.owner(), run.id()));
+  if (!run.has_removed_at()) {
+    fields.Add("files",
+               fmt::format("{}/{}/ below the storage root: output/ results/ attempts/", run.owner(), run.id()));
+  }
   return fields.text();
 }
 
@@ -307,14 +322,15 @@ std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now
   return page;
 }
 
-std::string PlanPage(const v1::SubmitRunResponse& plan, const Terminal& terminal, absl::Time now) {
+std::string PlanPage(const v1::Run& run, const google::protobuf::RepeatedPtrField<std::string>& notes,
+                     const Terminal& terminal, absl::Time now) {
   std::string page;
-  for (int i = 0; i < plan.run().steps_size(); ++i) {
-    const v1::Step& step = plan.run().steps(i);
-    if (plan.run().steps_size() > 1) page += fmt::format("step {}  {}\n", i + 1, EscapeControl(step.spec().name()));
+  for (int i = 0; i < run.steps_size(); ++i) {
+    const v1::Step& step = run.steps(i);
+    if (run.steps_size() > 1) page += fmt::format("step {}  {}\n", i + 1, EscapeControl(step.spec().name()));
     page += StepBlock(step, terminal, now, 0);
   }
-  for (const std::string& note : plan.notes()) page += fmt::format("note: {}\n", EscapeControl(note));
+  for (const std::string& note : notes) page += fmt::format("note: {}\n", EscapeControl(note));
   return page;
 }
 

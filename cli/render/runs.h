@@ -37,7 +37,8 @@ std::string RunTable(const std::vector<v1::Run>& runs, bool wide, const Terminal
 std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now);
 
 // `tp submit --dry-run`: what would run.
-std::string PlanPage(const v1::SubmitRunResponse& plan, const Terminal& terminal, absl::Time now);
+std::string PlanPage(const v1::Run& run, const google::protobuf::RepeatedPtrField<std::string>& notes,
+                     const Terminal& terminal, absl::Time now);
 
 // `tp why`: what holds each waiting step.
 std::string WhyPage(const v1::Run& run, const Terminal& terminal, absl::Time now);

@@ -28,15 +28,6 @@ TEST(SplitArgumentsTest, KnowsThatThereIsNoCommand) {
   EXPECT_THAT(arguments.command, IsEmpty());
 }
 
-TEST(NearMissTest, SuggestsTheClosest) {
-  const std::vector<std::string> known = {"submit", "status", "stop", "show", "ls", "logs"};
-  EXPECT_EQ(NearMiss("submti", known), "submit");
-  EXPECT_EQ(NearMiss("log", known), "logs");
-  EXPECT_EQ(NearMiss("stopp", known), "stop");
-  EXPECT_EQ(NearMiss("kubectl", known), std::nullopt);
-  EXPECT_EQ(NearMiss("x", known), std::nullopt);
-}
-
 TEST(ParseRanksTest, TakesThreeForms) {
   EXPECT_THAT(*ParseRanks({"3", "1-0"}), ElementsAre("0-3", "1-0"));
   EXPECT_THAT(*ParseRanks({"1", "all"}), ElementsAre("*"));

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -25,12 +26,67 @@ class ControlCommandTest : public CommandTest {
 
 TEST_F(ControlCommandTest, IdsGoToStdoutTalkToStderr) {
   server_.script().steer_note = "TERM now, KILL after 30s";
-  for (const char* command : {"stop", "pause", "resume", "retry", "cancel", "kill"}) {
+  for (const char* command : {"stop", "pause", "resume", "retry", "rm", "hold", "release", "cancel", "kill"}) {
     const Finished tp = Tp({command, "42"});
     EXPECT_EQ(tp.exit_code, 0) << command;
     EXPECT_EQ(tp.out, "train-42\n") << command;
     EXPECT_EQ(tp.err, "train-42: TERM now, KILL after 30s\n") << command;
   }
+}
+
+TEST_F(ControlCommandTest, HoldAndReleaseAreUpdates) {
+  Tp({"hold", "42"});
+  Tp({"release", "42"});
+  const std::vector<v1::UpdateRunRequest> updates = server_.asked().updates;
+  ASSERT_THAT(updates, SizeIs(2));
+  EXPECT_THAT(updates[0].update_mask().paths(), ElementsAre("hold"));
+  EXPECT_TRUE(updates[0].hold());
+  EXPECT_FALSE(updates[1].hold());
+}
+
+TEST_F(ControlCommandTest, BulkTakesWhatTheVerbCanDoSomethingWith) {
+  server_.script().runs = {MakeRun(44, "a", v1::RUN_STATE_RUNNING), MakeRun(43, "b", v1::RUN_STATE_FAILED),
+                           MakeRun(42, "c", v1::RUN_STATE_PAUSED)};
+  const Finished stopped = Tp({"stop", "--label", "team=vision", "-y"});
+  EXPECT_EQ(stopped.exit_code, 0) << stopped.err;
+  EXPECT_EQ(stopped.out, "a-44\nc-42\n");
+  EXPECT_EQ(server_.asked().lists.at(0).labels().at("team"), "vision");
+  EXPECT_EQ(server_.asked().lists.at(0).owner(), "alice");
+  EXPECT_EQ(Tp({"rm", "--label", "team=vision", "-y"}).out, "b-43\n");
+  EXPECT_EQ(Tp({"resume", "-A", "--state", "paused", "--yes"}).out, "c-42\n");
+  EXPECT_THAT(server_.asked().steered, ElementsAre("StopRun a-44", "StopRun c-42", "RemoveRun b-43", "ResumeRun c-42"));
+  const std::vector<std::string> ids = server_.asked().request_ids;
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 4U);
+}
+
+TEST_F(ControlCommandTest, BulkAsksAndDoesNothingWithoutAYes) {
+  options_.terminal_columns = 100;
+  for (const auto& [answer, done] : std::vector<std::pair<std::string, bool>>{{"n\n", false}, {"\n", false}, {"y\n", true}}) {
+    const auto tp = Start({"stop", "--label", "a=b"});
+    tp->AwaitErr("[y/N]");
+    tp->Type(answer);
+    const Finished finished = tp->Wait();
+    EXPECT_EQ(finished.exit_code, 0);
+    EXPECT_THAT(finished.err, HasSubstr("stop 2 runs of alice: train-42 (RUNNING), eval-41 (PAUSED)? [y/N] "));
+    EXPECT_EQ(finished.out, done ? "train-42\neval-41\n" : "");
+  }
+}
+
+TEST_F(ControlCommandTest, BulkWithoutATerminalNeedsAYes) {
+  const Finished tp = Tp({"stop", "--state", "running,paused"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_EQ(tp.err, "tp: stop 2 runs of alice: there is no terminal to ask at; -y does it without a question\n");
+  EXPECT_THAT(server_.asked().steered, SizeIs(0));
+}
+
+TEST_F(ControlCommandTest, BulkOrNamesAndNotNothing) {
+  EXPECT_EQ(Tp({"stop", "42", "--label", "a=b"}).exit_code, 2);
+  const Finished tp = Tp({"rm"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_THAT(tp.err, HasSubstr("which runs? name them (tp rm 42)"));
+  const Finished none = Tp({"retry", "--label", "a=b", "-y"});
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_EQ(none.err, "no run matches\n");
 }
 
 TEST_F(ControlCommandTest, QuietSaysNothing) {

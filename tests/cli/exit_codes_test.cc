@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/version.h"
+#include "cli/version_skew.h"
 
 namespace tp::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <grpcpp/server_builder.h>
 
+#include "base/sha256.h"
 #include "tp/v1/error.pb.h"
 
 namespace tp::cli {
@@ -62,13 +63,26 @@ const v1::Run* FakeServer::Find(const std::string& selector) const {
 }
 
 grpc::Status FakeServer::HangUntilCancelled(grpc::ServerContext* context) {
-  {
-    const std::scoped_lock lock(mutex_);
-    ++hanging_;
-    hanging_changed_.notify_all();
+  std::unique_lock lock(mutex_);
+  const int releases = releases_;
+  ++hanging_;
+  hanging_changed_.notify_all();
+  while (!context->IsCancelled()) {
+    const auto released = [&] { return releases_ != releases; };
+    if (hanging_changed_.wait_for(lock, std::chrono::milliseconds(2), released)) return grpc::Status::OK;
   }
-  while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   return grpc::Status::CANCELLED;
+}
+
+void FakeServer::CancelHanging() {
+  const std::scoped_lock lock(mutex_);
+  ++releases_;
+  hanging_changed_.notify_all();
+}
+
+void FakeServer::Set(const std::function<void(Script&)>& change) {
+  const std::scoped_lock lock(mutex_);
+  change(script_);
 }
 
 void FakeServer::AwaitHanging() {
@@ -104,6 +118,7 @@ class FakeServer::Runs final : public v1::RunService::Service {
   grpc::Status GetRun(grpc::ServerContext* context, const v1::GetRunRequest* request,
                       v1::GetRunResponse* response) override {
     if (const grpc::Status status = server_.Enter(context, "GetRun"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
     const v1::Run* run = server_.Find(request->run());
     if (run == nullptr) return NoSuchRun(request->run());
     *response->mutable_run() = *run;
@@ -118,7 +133,12 @@ class FakeServer::Runs final : public v1::RunService::Service {
     server_.asked_.lists.push_back(*request);
     const auto begin = static_cast<size_t>(std::atoi(request->page_token().c_str()));
     const size_t end = std::min(server_.script_.runs.size(), begin + static_cast<size_t>(request->page_size()));
-    for (size_t i = begin; i < end; ++i) *response->add_runs() = server_.script_.runs[i];
+    const auto& states = request->states();
+    for (size_t i = begin; i < end; ++i) {
+      const v1::Run& run = server_.script_.runs[i];
+      const bool wanted = states.empty() || std::find(states.begin(), states.end(), run.state()) != states.end();
+      if (wanted) *response->add_runs() = run;
+    }
     if (end < server_.script_.runs.size()) response->set_next_page_token(std::to_string(end));
     return grpc::Status::OK;
   }
@@ -137,11 +157,16 @@ class FakeServer::Runs final : public v1::RunService::Service {
     return server_.script_.watch_hangs ? server_.HangUntilCancelled(context) : grpc::Status::OK;
   }
 
-  grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest*,
+  grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest* request,
                            grpc::ServerWriter<v1::WatchEventsResponse>* writer) override {
     if (const grpc::Status status = server_.Enter(context, "WatchEvents"); !status.ok()) return status;
-    for (const v1::WatchEventsResponse& response : server_.script_.event_stream) writer->Write(response);
-    return grpc::Status::OK;
+    std::vector<v1::WatchEventsResponse> stream;
+    server_.Set([&](const Script& script) { stream = script.event_stream; });
+    for (const v1::WatchEventsResponse& response : stream) {
+      const bool seen = response.has_event() && response.event().revision() <= request->after_revision();
+      if (!seen) writer->Write(response);
+    }
+    return server_.script_.events_hang ? server_.HangUntilCancelled(context) : grpc::Status::OK;
   }
 
   grpc::Status StopRun(grpc::ServerContext* context, const v1::StopRunRequest* request,
@@ -159,6 +184,34 @@ class FakeServer::Runs final : public v1::RunService::Service {
   grpc::Status RetryRun(grpc::ServerContext* context, const v1::RetryRunRequest* request,
                         v1::RetryRunResponse* response) override {
     return Steer(context, "RetryRun", *request, *response);
+  }
+
+  grpc::Status RemoveRun(grpc::ServerContext* context, const v1::RemoveRunRequest* request,
+                         v1::RemoveRunResponse* response) override {
+    return Steer(context, "RemoveRun", *request, *response);
+  }
+
+  grpc::Status UpdateRun(grpc::ServerContext* context, const v1::UpdateRunRequest* request,
+                         v1::UpdateRunResponse* response) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.updates.push_back(*request);
+    }
+    return Steer(context, "UpdateRun", *request, *response);
+  }
+
+  grpc::Status CloneRun(grpc::ServerContext* context, const v1::CloneRunRequest* request,
+                        v1::CloneRunResponse* response) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.clones.push_back(*request);
+      if (!request->dry_run()) server_.asked_.request_ids.push_back(request->request_id());
+    }
+    if (const grpc::Status status = server_.Enter(context, "CloneRun"); !status.ok()) return status;
+    if (server_.Find(request->run()) == nullptr) return NoSuchRun(request->run());
+    *response->mutable_run() = server_.script_.runs.at(0);
+    response->mutable_notes()->Assign(server_.script_.notes.begin(), server_.script_.notes.end());
+    return grpc::Status::OK;
   }
 
   grpc::Status ListRunEvents(grpc::ServerContext* context, const v1::ListRunEventsRequest* request,
@@ -186,6 +239,10 @@ class FakeServer::Runs final : public v1::RunService::Service {
   // Byte by byte from the offset on; a failure that is due comes after the first.
   grpc::Status ReadResult(grpc::ServerContext* context, const v1::ReadResultRequest* request,
                           grpc::ServerWriter<v1::ReadResultResponse>* writer) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.result_offsets.push_back(request->offset());
+    }
     const auto found = server_.script_.results.find(request->path());
     if (found == server_.script_.results.end()) {
       return {grpc::StatusCode::NOT_FOUND, fmt::format("there is no result {}", request->path())};
@@ -196,6 +253,15 @@ class FakeServer::Runs final : public v1::RunService::Service {
       writer->Write(response);
       if (const grpc::Status status = server_.Enter(context, "ReadResult"); !status.ok()) return status;
     }
+    if (request->offset() > static_cast<int64_t>(found->second.size())) {
+      return {grpc::StatusCode::OUT_OF_RANGE, "the file is shorter by now"};
+    }
+    if (!server_.script_.sends_digest) return grpc::Status::OK;
+    Sha256 digest;
+    digest.Update(found->second);
+    v1::ReadResultResponse last;
+    last.set_sha256(server_.script_.digest.empty() ? digest.HexDigest() : server_.script_.digest);
+    writer->Write(last);
     return grpc::Status::OK;
   }
 
@@ -218,6 +284,7 @@ class FakeServer::Runs final : public v1::RunService::Service {
     {
       const std::scoped_lock lock(server_.mutex_);
       server_.asked_.request_ids.push_back(request.request_id());
+      server_.asked_.steered.push_back(method + " " + request.run());
     }
     if (const grpc::Status status = server_.Enter(context, method); !status.ok()) return status;
     const v1::Run* run = server_.Find(request.run());

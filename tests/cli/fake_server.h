@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -36,7 +37,10 @@ struct Script {
   bool log_hangs = false;
   std::vector<v1::Event> events;
   std::vector<v1::WatchEventsResponse> event_stream;
+  bool events_hang = false;  // after those, instead of ending
   std::map<std::string, std::string> results;  // content by path
+  bool sends_digest = true;                    // of results, as servers of today do
+  std::string digest;                          // another one than the true one
   std::vector<std::string> metrics;
   v1::QueryUsageResponse usage;
   std::vector<v1::Interval> intervals;
@@ -59,6 +63,10 @@ struct Asked {
   std::vector<v1::ListRunsRequest> lists;
   std::vector<v1::ReadLogRequest> logs;
   std::vector<v1::QueryUsageRequest> usages;
+  std::vector<v1::UpdateRunRequest> updates;
+  std::vector<v1::CloneRunRequest> clones;
+  std::vector<std::string> steered;      // "StopRun 42", in order
+  std::vector<int64_t> result_offsets;
   std::vector<std::string> request_ids;  // of all mutating calls
   int blobs = 0;                         // that arrived whole
   int64_t blob_bytes = 0;
@@ -75,8 +83,13 @@ class FakeServer {
   Script& script() { return script_; }
   Asked asked() const;
 
+  // While calls may be under way.
+  void Set(const std::function<void(Script&)>& change);
+
   // Waits until a hanging stream has been opened.
   void AwaitHanging();
+  // The streams that hang end, as if there were nothing more to send.
+  void CancelHanging();
 
  private:
   class Runs;
@@ -96,6 +109,7 @@ class FakeServer {
   Asked asked_;  // guarded by mutex_
   std::condition_variable hanging_changed_;
   int hanging_ = 0;  // guarded by mutex_
+  int releases_ = 0;  // guarded by mutex_
   std::unique_ptr<Runs> runs_;
   std::unique_ptr<Logs> logs_;
   std::unique_ptr<Snapshots> snapshots_;

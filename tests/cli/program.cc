@@ -3,6 +3,7 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -59,9 +60,16 @@ bool ReadSome(int fd, std::string& text) {
 Program::Program(const std::vector<std::string>& argv, const ProgramOptions& options) {
   Channel out = options.terminal_columns > 0 ? OpenTerminal(options.terminal_columns) : OpenPipe();
   Channel err = options.terminal_columns > 0 ? OpenTerminal(options.terminal_columns) : OpenPipe();
+  Channel in;
+  if (options.terminal_columns > 0) {
+    in = {UniqueFd(::fcntl(err.ours.get(), F_DUPFD_CLOEXEC, 0)), UniqueFd(::fcntl(err.theirs.get(), F_DUPFD_CLOEXEC, 0))};
+  } else {
+    in = OpenPipe();
+    std::swap(in.ours, in.theirs);  // the first end of a pipe is the one to read from
+  }
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, in.theirs.get(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, out.theirs.get(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, err.theirs.get(), STDERR_FILENO);
   ::posix_spawn_file_actions_addchdir_np(&actions, options.directory.c_str());
@@ -73,6 +81,9 @@ Program::Program(const std::vector<std::string>& argv, const ProgramOptions& opt
                                   Pointers(variables).data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) std::abort();
+  in_ = std::move(in.ours);
+  Type(options.input);
+  if (options.terminal_columns == 0) in_ = UniqueFd();
   out_ = std::move(out.ours);
   err_ = std::move(err.ours);
 }
@@ -84,6 +95,10 @@ Program::~Program() {
 }
 
 void Program::Signal(int signal) const { ::kill(pid_, signal); }
+
+void Program::Type(const std::string& text) const {
+  if (!text.empty() && ::write(in_.get(), text.data(), text.size()) < 0) std::abort();
+}
 
 void Program::AwaitOut(const std::string& text) {
   while (finished_.out.find(text) == std::string::npos && ReadSome(out_.get(), finished_.out)) {

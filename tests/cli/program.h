@@ -14,7 +14,8 @@ namespace tp::cli {
 struct ProgramOptions {
   std::map<std::string, std::string> environment;  // all of it
   std::string directory = "/";
-  int terminal_columns = 0;  // above 0: stdout and stderr are terminals of this width
+  int terminal_columns = 0;  // above 0: stdout is a terminal of this width, stdin and stderr another
+  std::string input;         // on stdin
 };
 
 struct Finished {
@@ -31,6 +32,8 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void Signal(int signal) const;
+  // Typed at the terminal, or written to stdin.
+  void Type(const std::string& text) const;
   // Until `text` has come, or the stream's end.
   void AwaitOut(const std::string& text);
   void AwaitErr(const std::string& text);
@@ -39,6 +42,7 @@ class Program {
 
  private:
   pid_t pid_ = -1;
+  UniqueFd in_;
   UniqueFd out_;
   UniqueFd err_;
   Finished finished_;  // what has been read so far

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <filesystem>
+
 #include <sys/stat.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include "command_fixture.h"
@@ -7,6 +11,13 @@ namespace tp::cli {
 namespace {
 
 using testing::HasSubstr;
+
+std::vector<std::string> FilesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 class ResultsCommandTest : public CommandTest {
  protected:
@@ -56,6 +67,71 @@ TEST_F(ResultsCommandTest, AHostileServerCannotWriteOutsideOfTheDirectory) {
     EXPECT_THAT(tp.err, HasSubstr("a name that cannot be stored safely")) << path;
   }
   EXPECT_EQ(ReadFile(project_ / "evil"), "");
+}
+
+TEST_F(ResultsCommandTest, ABrokenCopyGoesOnWhereItWas) {
+  auto& failures = server_.script().failures["ReadResult"];
+  failures = {grpc::Status::OK, {grpc::StatusCode::DEADLINE_EXCEEDED, "gone"}};
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "here"}).exit_code, 3);
+  EXPECT_EQ(ReadFile(project_ / "here/main/report.json"), "") << "not under its name before it is whole";
+  const Finished tp = Tp({"results", "get", "42", "main/report.json", "--to", "here"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  EXPECT_EQ(ReadFile(project_ / "here/main/report.json"), "{\"ok\": true}");
+  EXPECT_THAT(server_.asked().result_offsets, testing::ElementsAre(0, 2));
+  EXPECT_THAT(FilesIn(project_ / "here/main"), testing::ElementsAre("report.json"));
+}
+
+TEST_F(ResultsCommandTest, AHalfCopyOfAnotherFileIsBegunAgain) {
+  auto& failures = server_.script().failures["ReadResult"];
+  failures = {grpc::Status::OK, {grpc::StatusCode::DEADLINE_EXCEEDED, "gone"}};
+  Tp({"results", "get", "42", "main/report.json", "--to", "here"});
+  server_.script().results["main/report.json"] = "other content";
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "here"}).exit_code, 0);
+  EXPECT_EQ(ReadFile(project_ / "here/main/report.json"), "other content");
+  EXPECT_THAT(server_.asked().result_offsets, testing::ElementsAre(0, 2, 0));
+  failures = {grpc::Status::OK, {grpc::StatusCode::DEADLINE_EXCEEDED, "gone"}};
+  Tp({"results", "get", "42", "main/report.json", "--to", "here"});
+  server_.script().results["main/report.json"] = "1";
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "here"}).exit_code, 0);
+  EXPECT_EQ(ReadFile(project_ / "here/main/report.json"), "1") << "it is shorter by now";
+}
+
+TEST_F(ResultsCommandTest, OtherBytesThanTheServersAreRefused) {
+  server_.script().digest = std::string(64, 'a');
+  const Finished tp = Tp({"results", "get", "42", "main/report.json", "--to", "here"});
+  EXPECT_EQ(tp.exit_code, 3);
+  EXPECT_THAT(tp.err, HasSubstr("SHA-256 differs"));
+  EXPECT_THAT(FilesIn(project_ / "here/main"), testing::IsEmpty());
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "-"}).exit_code, 3);
+}
+
+TEST_F(ResultsCommandTest, AnOlderServerIsTakenAtItsWordAndSaidSo) {
+  server_.script().sends_digest = false;
+  const Finished tp = Tp({"results", "get", "42", "main/report.json", "--to", "here"});
+  EXPECT_EQ(tp.exit_code, 0);
+  EXPECT_THAT(tp.err, HasSubstr("main/report.json: not checked"));
+}
+
+TEST_F(ResultsCommandTest, NothingIsWrittenThroughWhatIsThereAlready) {
+  project_.Write("outside", "mine");
+  project_.Write("here/main/keep", "");
+  project_.Link("here/main/report.json", "../../outside");
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "here"}).exit_code, 0);
+  EXPECT_EQ(ReadFile(project_ / "outside"), "mine") << "the link is replaced, not followed";
+  EXPECT_EQ(ReadFile(project_ / "here/main/report.json"), "{\"ok\": true}");
+
+  // A link, or a second name of another file, where the copy would grow.
+  auto& failures = server_.script().failures["ReadResult"];
+  failures = {grpc::Status::OK, {grpc::StatusCode::DEADLINE_EXCEEDED, "gone"}};
+  Tp({"results", "get", "42", "main/report.json", "--to", "there"});
+  const std::string partial = project_ / "there/main/" + FilesIn(project_ / "there/main").at(0);
+  ASSERT_EQ(::unlink(partial.c_str()), 0);
+  ASSERT_EQ(::link((project_ / "outside").c_str(), partial.c_str()), 0);
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "there"}).exit_code, 2);
+  ASSERT_EQ(::unlink(partial.c_str()), 0);
+  ASSERT_EQ(::symlink((project_ / "outside").c_str(), partial.c_str()), 0);
+  EXPECT_EQ(Tp({"results", "get", "42", "main/report.json", "--to", "there"}).exit_code, 2);
+  EXPECT_EQ(ReadFile(project_ / "outside"), "mine");
 }
 
 TEST_F(ResultsCommandTest, NeverThroughALinkInTheTarget) {

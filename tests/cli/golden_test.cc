@@ -1,0 +1,282 @@
+// Every command's output for people and for programs, against a server whose data never changes:
+// golden/COMMAND.txt. TP_UPDATE_GOLDEN=1 writes them anew; read the difference before committing it.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "absl/time/clock.h"
+#include "cli/parser.h"
+#include "cli/render/time.h"
+#include "command_fixture.h"
+
+namespace tp::cli {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// The calls of each command, by its name. Each is made for people, wide, and as JSON where it says so.
+struct Call {
+  Arguments arguments;
+  bool json = true;
+};
+using Calls = std::map<std::string, std::vector<Call>>;
+
+const Calls& AllCalls() {
+  static const Calls calls = {
+      {"submit", {{{"submit", "--dry-run", "--profile", "h200:16", "--", "python3", "train.py"}},
+                  {{"submit", "--", "python3", "train.py"}}}},
+      {"status", {{{"status"}}}},
+      {"ls", {{{"ls"}}, {{"ls", "-o", "wide"}, false}, {{"ls", "-o", "name"}, false}, {{"ls", "-o", "yaml", "-n", "1"}, false}}},
+      {"show", {{{"show", "train-43"}}, {{"show", "eval-40"}}, {{"show", "old-39"}}}},
+      {"why", {{{"why", "train-43"}}, {{"why", "eval-40"}}}},
+      {"logs", {{{"logs", "eval-40"}, false}}},
+      {"stop", {{{"stop", "train-43"}}}},
+      {"pause", {{{"pause", "train-43"}}}},
+      {"resume", {{{"resume", "train-43"}}}},
+      {"retry", {{{"retry", "eval-40"}}, {{"retry", "nosuch-7"}}}},
+      {"rm", {{{"rm", "eval-40"}}, {{"rm", "--state", "failed"}}}},
+      {"hold", {{{"hold", "train-43"}}}},
+      {"release", {{{"release", "train-43"}}}},
+      {"wait", {{{"wait", "eval-40"}}}},
+      {"clone", {{{"clone", "train-43"}}, {{"clone", "train-43", "--dry-run"}}}},
+      {"update", {{{"update", "train-43", "--priority", "10"}}}},
+      {"results ls", {{{"results", "ls", "eval-40", "-o", "wide"}, false}, {{"results", "ls", "eval-40"}}}},
+      {"results get", {{{"results", "get", "eval-40"}}}},
+      {"metrics", {{{"metrics", "eval-40"}}, {{"metrics", "eval-40", "--plot"}, false},
+                   {{"metrics", "eval-40", "-o", "csv"}, false}}},
+      {"usage", {{{"usage", "--by", "run"}}, {{"usage", "-o", "csv"}, false}, {{"usage", "--audit"}}}},
+      {"events", {{{"events", "train-43"}}}},
+      {"profiles", {{{"profiles"}}}},
+      {"series", {{{"series"}}}},
+      {"whoami", {{{"whoami"}}}},
+      {"version", {{{"version"}}, {{"version", "--client"}}}},
+      {"context ls", {{{"context", "ls"}}}},
+      {"context use", {{{"context", "use", "lab"}}}},
+      {"context add", {{{"context", "add", "other", "--server", "https://tp.example.org:443"}}}},
+      {"context rm", {{{"context", "rm", "lab"}}}},
+      {"completion", {{{"completion", "bash"}, false}, {{"completion", "zsh"}, false}, {{"completion", "fish"}, false}}},
+  };
+  return calls;
+}
+
+// Commands that do something; `results` alone is `results ls`.
+void CollectLeaves(const CLI::App& command, const std::string& path, std::set<std::string>& leaves) {
+  const auto inner = command.get_subcommands(nullptr);
+  if (inner.empty()) leaves.insert(path);
+  for (const CLI::App* one : inner) {
+    CollectLeaves(*one, path.empty() ? one->get_name() : path + " " + one->get_name(), leaves);
+  }
+}
+
+v1::Run QueuedRun() {
+  v1::Run run = MakeRun(43, "train", v1::RUN_STATE_QUEUED, absl::Minutes(5));
+  run.set_reason("CAPACITY: h200 needs 2 nodes x 8 cards, 3 of 32 cards are free");
+  run.set_priority(30);
+  run.set_version("0123456789abcdef");
+  run.set_snapshot_id(std::string(64, 'a'));
+  v1::Step& step = *run.mutable_steps(0);
+  step.set_reason(run.reason());
+  step.set_held_by_owner(true);
+  v1::GateVerdict& held = *step.add_gates();
+  held.set_gate(v1::GATE_HELD);
+  held.set_sentence("held by its owner: tp release lets it go");
+  v1::GateVerdict& capacity = *step.add_gates();
+  capacity.set_gate(v1::GATE_CAPACITY);
+  capacity.set_sentence("h200 needs 2 nodes x 8 cards, 3 of 32 cards are free");
+  return run;
+}
+
+v1::Run FailedRun() {
+  v1::Run run = MakeRun(40, "eval", v1::RUN_STATE_FAILED);
+  run.set_priority(50);
+  run.set_gpu_ms(12'345);
+  run.set_retry_count(1);
+  run.set_reason("rank 0-1 ended with exit 3");
+  (*run.mutable_labels())["team"] = "vision";
+  *run.mutable_ended_at() = ToProto(absl::Now() - absl::Hours(1));
+  v1::Step& step = *run.mutable_steps(0);
+  step.set_reason(run.reason());
+  step.set_exit("exit 3");
+  (*step.mutable_spec()->mutable_explicit_env())["LR"] = "0.1";
+  (*step.mutable_spec()->mutable_explicit_env())["HF_TOKEN"] = "hunter2";
+  step.mutable_failure()->set_kind("user_exit");
+  step.mutable_failure()->set_sentence("rank 0-1 ended with exit 3");
+  for (int number = 1; number <= 2; ++number) {
+    v1::Attempt& attempt = *step.add_past_attempts();
+    attempt.set_number(number);
+    attempt.set_backend("local");
+    *attempt.mutable_created_at() = ToProto(absl::Now() - absl::Hours(4 - number));
+    *attempt.mutable_ended_at() = ToProto(absl::Now() - absl::Hours(4 - number) + absl::Minutes(4));
+    attempt.set_outcome(v1::JOB_STATE_FAILED);
+    attempt.set_exit("exit 3 of rank 0-1");
+    attempt.add_nodes("n1");
+    attempt.add_nodes("n2");
+    attempt.set_cards(16);
+    attempt.set_metered_ms(1000);
+  }
+  return run;
+}
+
+v1::Run RemovedRun() {
+  v1::Run run = MakeRun(39, "old", v1::RUN_STATE_SUCCEEDED, absl::Hours(72));
+  run.set_priority(50);
+  *run.mutable_removed_at() = ToProto(absl::Now() - absl::Hours(48));
+  return run;
+}
+
+class GoldenTest : public CommandTest, public testing::WithParamInterface<std::string> {
+ protected:
+  GoldenTest() {
+    Script& script = server_.script();
+    script.runs = {QueuedRun(), MakeRun(41, "big", v1::RUN_STATE_RUNNING, absl::Hours(26)), FailedRun(), RemovedRun()};
+    script.runs[1].mutable_steps(0)->mutable_attempt()->add_nodes("n1");
+    script.notes = {"LR=0.1 replaces 0.2 of the profile"};
+    script.steer_note = "noted";
+    script.watch = {FailedRun()};
+    script.results = {{"main/report.json", "{}"}, {"main/plots/loss.txt", "3 2 1"}};
+    script.metrics = {R"({"step": 1, "loss": 2.5, "lr": 0.1})", R"({"step": 2, "loss": 2.25})"};
+    FillLog(script);
+    FillUsage(script);
+    FillRegistry(script);
+    FillContexts();
+    project_.Write("train.py", "print('hello')\n");
+  }
+
+  static void FillLog(Script& script) {
+    v1::ReadLogResponse& chunk = script.log.emplace_back();
+    chunk.set_rank("0-0");
+    chunk.set_attempt(2);
+    chunk.set_data("epoch 1\nepoch 2\n");
+    v1::Event& event = script.events.emplace_back();
+    event.set_revision(5);
+    event.set_run(43);
+    event.set_step(1);
+    *event.mutable_at() = ToProto(absl::Now() - absl::Minutes(2));
+    event.set_event("submitted");
+    event.set_from(v1::JOB_STATE_QUEUED);
+    event.set_to(v1::JOB_STATE_QUEUED);
+  }
+
+  static void FillUsage(Script& script) {
+    for (const auto& [key, gpu_ms] : std::map<std::string, int64_t>{{"eval-40", 12'345}, {"train-43", 7'200'000}}) {
+      v1::UsageRow& row = *script.usage.add_rows();
+      row.set_key(key);
+      row.set_gpu_ms(gpu_ms);
+      row.set_runs(1);
+    }
+    v1::Interval& interval = script.intervals.emplace_back();
+    interval.set_seq(1);
+    interval.set_run("eval-40");
+    interval.set_step(1);
+    interval.set_attempt(1);
+    interval.set_series("h200");
+    interval.set_profile("h200");
+    interval.set_owner("alice");
+    interval.set_project("default");
+    interval.set_cards(16);
+    interval.mutable_start()->set_seconds(1'796'025'612);
+    interval.mutable_end()->set_seconds(1'796'025'613);
+    interval.set_gpu_ms(16'000);
+    interval.set_evidence("end records");
+  }
+
+  static void FillRegistry(Script& script) {
+    v1::Profile& profile = script.profiles.emplace_back();
+    profile.set_name("h200");
+    profile.set_series("h200");
+    profile.set_default_shape("h200:8 = 1 node x 8");
+    profile.set_description("NVIDIA H200");
+    v1::Series& series = script.series.emplace_back();
+    series.set_name("h200");
+    series.set_nodes(4);
+    series.set_gpus_per_node(8);
+    series.set_total_cards(32);
+    series.set_free_cards(3);
+    series.set_backend("slurm");
+  }
+
+  void FillContexts() {
+    project_.Write(".config/tp/config.json",
+                   R"({"current": "", "contexts": {"lab": {"server": "https://lab.example.org:443"}}})", 0600);
+  }
+
+  // One call as a block of the golden file.
+  std::string Block(Arguments arguments) {
+    const std::string line = fmt::format("$ tp {}\n", fmt::join(arguments, " "));
+    const Finished tp = Tp(arguments);
+    std::string block = line + Stable(tp.out);
+    if (!tp.err.empty()) block += "stderr:\n" + Stable(tp.err);
+    if (tp.exit_code != 0) block += fmt::format("exit code {}\n", tp.exit_code);
+    return block + "\n";
+  }
+
+  // Without what differs from machine to machine and from run to run.
+  std::string Stable(std::string text) {
+    static const std::regex kId(R"(\b[0-9a-f]{64}\b)");
+    text = std::regex_replace(WithoutTimes(text), kId, "SHA256");
+    for (const auto& [from, to] : {std::pair(server_.address(), "SERVER"), std::pair(project_.path(), "HOME")}) {
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;) text.replace(at, from.size(), to);
+    }
+    return text;
+  }
+};
+
+std::string FileOf(const std::string& command) {
+  std::string name = command;
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return fmt::format("{}/{}.txt", TP_GOLDEN_DIR, name);
+}
+
+std::vector<std::string> CommandsWithCalls() {
+  std::vector<std::string> commands;
+  for (const auto& [command, calls] : AllCalls()) commands.push_back(command);
+  return commands;
+}
+
+TEST_P(GoldenTest, IsAsItWas) {
+  std::string actual;
+  for (const Call& call : AllCalls().at(GetParam())) {
+    actual += Block(call.arguments);
+    if (!call.json) continue;
+    Arguments json = call.arguments;
+    json.insert(json.begin() + 1, {"-o", "json"});
+    actual += Block(json);
+  }
+  if (std::getenv("TP_UPDATE_GOLDEN") != nullptr) std::ofstream(FileOf(GetParam())) << actual;
+  EXPECT_EQ(actual, ReadFile(FileOf(GetParam()))) << "TP_UPDATE_GOLDEN=1 writes " << FileOf(GetParam()) << " anew";
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, GoldenTest, testing::ValuesIn(CommandsWithCalls()),
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+TEST(GoldenCoverageTest, EveryCommandHasGoldens) {
+  Context context;
+  CLI::App app;
+  BuildParser(app, context);
+  std::set<std::string> leaves;
+  CollectLeaves(app, "", leaves);
+  for (const std::string& leaf : leaves) {
+    EXPECT_EQ(AllCalls().count(leaf), 1U) << "tp " << leaf << " needs calls in golden_test.cc";
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(TP_GOLDEN_DIR)) {
+    const std::vector<std::string> commands = CommandsWithCalls();
+    EXPECT_TRUE(std::any_of(commands.begin(), commands.end(), [&](const std::string& command) {
+      return FileOf(command) == entry.path().string();
+    })) << entry.path() << " belongs to no command";
+  }
+}
+
+}  // namespace
+}  // namespace tp::cli

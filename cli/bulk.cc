@@ -76,7 +76,8 @@ absl::StatusOr<std::vector<std::string>> SelectRuns(Context& context, std::strin
     return flags.runs;
   }
   if (!flags.has_filter()) {
-    return InvalidArgument("which runs? name them (tp {} 42), or describe them: --label k=v, --state S, --user U", verb);
+    return InvalidArgument("which runs? name them (tp {} 42), or describe them: --label k=v, --state S, --user U",
+                           verb);
   }
   ListFlags filter = flags.filter;
   filter.limit = 0;

@@ -127,10 +127,11 @@ absl::Status Client::ExplainUnknownCall() {
   context.set_deadline(std::chrono::system_clock::now() + kVersionTimeout);
   v1::GetServerInfoResponse info;
   if (!stub<v1::SystemService::Stub>().GetServerInfo(&context, {}, &info).ok()) {
-    return Error(absl::StatusCode::kUnimplemented,
-                 "what answers at {} is no tpd, or one that this tp {} can't talk to: check the address, or install the "
-                 "tp of the server's version",
-                 target_, ClientVersion());
+    return Error(
+        absl::StatusCode::kUnimplemented,
+        "what answers at {} is no tpd, or one that this tp {} can't talk to: check the address, or install the "
+        "tp of the server's version",
+        target_, ClientVersion());
   }
   return Error(absl::StatusCode::kUnimplemented,
                "the server at {} is tpd {} and does not know what this tp {} asks for: {}", target_, info.version(),

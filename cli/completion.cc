@@ -33,10 +33,10 @@ using Candidates = std::vector<Candidate>;
 // The command line as far as it is typed.
 struct Line {
   const CLI::App* command = nullptr;
-  std::string verb;                     // the first command's name
-  std::vector<std::string> positional;  // of the innermost command, without the word at the cursor
+  std::string verb;                      // the first command's name
+  std::vector<std::string> positional;   // of the innermost command, without the word at the cursor
   const CLI::Option* awaited = nullptr;  // the flag whose value the cursor is at
-  bool in_job_command = false;          // behind --
+  bool in_job_command = false;           // behind --
 };
 
 const CLI::Option* FindFlag(const CLI::App& command, std::string_view word) {
@@ -217,9 +217,7 @@ Candidates CandidatesAt(const Line& line, const std::string& word, Context& cont
   return candidates;
 }
 
-bool IsForTheShell(const Candidate& candidate) {
-  return candidate.value == kFiles || candidate.value == kDirectories;
-}
+bool IsForTheShell(const Candidate& candidate) { return candidate.value == kFiles || candidate.value == kDirectories; }
 
 }  // namespace
 

@@ -101,8 +101,9 @@ absl::StatusOr<NamedServer> FindContext(const Contexts& contexts, const std::str
   std::vector<std::string> names;
   for (const auto& [known, server] : contexts.servers) names.push_back(known);
   const auto meant = NearMiss(name, names);
-  return NotFound("there is no context {}{}", name,
-                  meant ? fmt::format("; did you mean {}?", *meant) : ": tp context ls lists them, tp context add adds one");
+  return NotFound(
+      "there is no context {}{}", name,
+      meant ? fmt::format("; did you mean {}?", *meant) : ": tp context ls lists them, tp context add adds one");
 }
 
 absl::Status CheckContextName(std::string_view name) {

@@ -21,7 +21,7 @@ struct ListFlags {
   std::vector<std::string> labels;  // `key=value`
   // Unfinished runs and those that ended after this; empty: all.
   std::string since;
-  int64_t limit = 50;  // 0: none
+  int64_t limit = 50;    // 0: none
   bool removed = false;  // tombstones as well
 };
 

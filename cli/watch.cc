@@ -69,11 +69,10 @@ class Watcher {
   }
 
   absl::StatusOr<StreamEnd> AwaitEvent(absl::Duration at_most) {
-    const StreamOptions options = {
-        .deadline = absl::Now() + at_most, .interrupt = &interrupt_, .on_away = [this] {
-          notice_ = "\nthe server is away; waiting for it\n";
-          if (!screen_) context_.Say("the server is away; waiting for it");
-        }};
+    const StreamOptions options = {.deadline = absl::Now() + at_most, .interrupt = &interrupt_, .on_away = [this] {
+                                     notice_ = "\nthe server is away; waiting for it\n";
+                                     if (!screen_) context_.Say("the server is away; waiting for it");
+                                   }};
     return ReadStream<v1::WatchEventsResponse>(
         client_, options,
         [&](grpc::ClientContext* call) {

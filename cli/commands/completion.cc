@@ -105,9 +105,7 @@ void AddCompletionCommands(CLI::App& app, Context& context) {
       "fish: tp completion fish | source      in ~/.config/fish/config.fish");
   auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
-  command->callback([&context, shell] {
-    context.action = [shell](Context& c) { return PrintScript(c, *shell); };
-  });
+  command->callback([&context, shell] { context.action = [shell](Context& c) { return PrintScript(c, *shell); }; });
 }
 
 }  // namespace tp::cli

@@ -184,9 +184,8 @@ void AddShow(CLI::App& app, Context& context) {
   auto runs = std::make_shared<std::vector<std::string>>();
   command->add_option("RUN", *runs, "Runs: 42, train-42 or @last")->required();
   const auto watch = AddWatchFlag(*command);
-  command->callback([&context, runs, watch] {
-    context.action = [runs, watch](Context& c) { return ShowRuns(c, *runs, *watch); };
-  });
+  command->callback(
+      [&context, runs, watch] { context.action = [runs, watch](Context& c) { return ShowRuns(c, *runs, *watch); }; });
 }
 
 void AddWhy(CLI::App& app, Context& context) {

@@ -39,7 +39,8 @@ Json NotesToJson(const v1::SubmitRunResponse& response) {
 Answer AnswerOf(const Context& context, const v1::SubmitRunResponse& response, bool dry_run) {
   Answer answer;
   answer.table = [&, dry_run](bool) {
-    return dry_run ? PlanPage(response.run(), response.notes(), context.terminal(), absl::Now()) : response.run().id() + "\n";
+    return dry_run ? PlanPage(response.run(), response.notes(), context.terminal(), absl::Now())
+                   : response.run().id() + "\n";
   };
   answer.fill = [&, dry_run](Json& document) {
     document["dry_run"] = dry_run;

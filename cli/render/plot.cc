@@ -181,8 +181,8 @@ std::string Plot(const PlotSpec& spec, const Terminal& terminal) {
                                  Number(points.back().y), spec.x_label, Number(points.back().x));
   for (int row = 0; row < kRows; ++row) {
     const std::string line = braille ? BrailleRow(grid, row, columns) : StarRow(grid, row, columns);
-    plot += fmt::format("{:>{}} {}{}\n", LabelOf(row, ranges.y), indent - 1, marks.vertical,
-                        WithoutTrailingBlanks(line));
+    plot +=
+        fmt::format("{:>{}} {}{}\n", LabelOf(row, ranges.y), indent - 1, marks.vertical, WithoutTrailingBlanks(line));
   }
   return plot + Axis(marks, indent, columns) + AxisLabels(ranges.x, spec.x_label, indent, columns);
 }

@@ -57,17 +57,16 @@ std::vector<Column> RunColumns(bool wide) {
                                  {"STATE"},
                                  {"REASON", Align::kLeft, true},
                                  {"PROFILE"},
-                                 {"BACKEND"},
+                                 {"BACKEND", Align::kLeft, false, 1},
                                  {"AGE", Align::kRight},
-                                 {"GPU-TIME", Align::kRight},
-                                 {"RETRY", Align::kRight}};
+                                 {"GPU-TIME", Align::kRight, false, 2},
+                                 {"RETRY", Align::kRight, false, 3}};
   if (wide) {
-    columns.insert(columns.end(),
-                   {{"USER"},
-                    {"PROJECT"},
-                    {"PRIORITY", Align::kRight},
-                    {"NODES", Align::kLeft, true},
-                    {"LABELS", Align::kLeft, true}});
+    columns.insert(columns.end(), {{"USER", Align::kLeft, false, 4},
+                                   {"PROJECT", Align::kLeft, false, 6},
+                                   {"PRIORITY", Align::kRight, false, 5},
+                                   {"NODES", Align::kLeft, true, 8},
+                                   {"LABELS", Align::kLeft, true, 7}});
   }
   return columns;
 }
@@ -91,23 +90,39 @@ std::vector<Cell> RunRow(const v1::Run& run, bool wide, absl::Time now) {
                            {GpuTime(run.gpu_ms())},
                            {std::to_string(run.retry_count())}};
   if (wide) {
-    row.insert(row.end(), {{run.owner()}, {run.project()}, {std::to_string(run.priority())}, {NodeNames(shown)}, {LabelText(run.labels())}});
+    row.insert(row.end(), {{run.owner()},
+                           {run.project()},
+                           {std::to_string(run.priority())},
+                           {NodeNames(shown)},
+                           {LabelText(run.labels())}});
   }
   return row;
+}
+
+// `text` behind `label`, its further lines below its first.
+std::string Hanging(std::string_view label, std::string_view text, int indent, int columns) {
+  const int width = indent + DisplayWidth(label) + 1;
+  std::string out;
+  for (const std::string& line : WrapWidth(text, columns > 0 ? std::max(columns - width, 1) : 0)) {
+    out +=
+        out.empty() ? fmt::format("{:{}}{} {}\n", "", indent, label, line) : fmt::format("{:{}}{}\n", "", width, line);
+  }
+  return out;
 }
 
 // Lines of `label   value`, indented; empty values are left out.
 class Fields {
  public:
-  explicit Fields(int indent) : indent_(indent) {}
+  Fields(int indent, const Terminal& terminal) : indent_(indent), columns_(terminal.columns) {}
 
   void Add(std::string_view label, std::string_view value) {
-    if (!value.empty()) text_ += fmt::format("{:{}}{:<11} {}\n", "", indent_, label, EscapeControl(value));
+    if (!value.empty()) text_ += Hanging(fmt::format("{:<11}", label), EscapeControl(value), indent_, columns_);
   }
   const std::string& text() const { return text_; }
 
  private:
   const int indent_;
+  const int columns_;
   std::string text_;
 };
 
@@ -126,18 +141,20 @@ Terminal Narrowed(Terminal terminal, int by) {
   return terminal;
 }
 
-std::string GateTable(const v1::Step& step, const Terminal& terminal, absl::Time now) {
-  const bool timed = std::any_of(step.gates().begin(), step.gates().end(),
-                                 [](const v1::GateVerdict& gate) { return gate.has_opens_at(); });
-  std::vector<Column> columns = {{"GATE"}, {"WHY", Align::kLeft, true}};
-  if (timed) columns.insert(columns.begin() + 1, {"OPENS"});
-  Table table(columns);
+// What holds a step, a gate a line.
+std::string GateLines(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
+  size_t longest = 0;
+  for (const v1::GateVerdict& gate : step.gates()) longest = std::max(longest, GateName(gate.gate()).size());
+  std::string lines;
   for (const v1::GateVerdict& gate : step.gates()) {
-    std::vector<Cell> row = {{GateName(gate.gate()), Color::kYellow}, {gate.sentence()}};
-    if (timed) row.insert(row.begin() + 1, {gate.has_opens_at() ? RelativeTime(FromProto(gate.opens_at()), now) : ""});
-    table.AddRow(std::move(row));
+    const std::string name = fmt::format("{:<{}} ", GateName(gate.gate()), longest);
+    const std::string opens =
+        gate.has_opens_at() ? fmt::format("opens {}: ", RelativeTime(FromProto(gate.opens_at()), now)) : "";
+    const std::string line = Hanging(name, EscapeControl(opens + gate.sentence()), indent, terminal.columns);
+    lines += fmt::format("{:{}}{}{}", "", indent, Paint(name, Color::kYellow, terminal.colors),
+                         line.substr(static_cast<size_t>(indent) + name.size()));
   }
-  return table.Render(terminal);
+  return lines;
 }
 
 std::vector<Cell> AttemptRow(const v1::Attempt& attempt, absl::Time now) {
@@ -187,8 +204,8 @@ std::string ShapeText(const v1::Step& step) {
   return shape;
 }
 
-std::string StepFields(const v1::Step& step, absl::Time now, int indent) {
-  Fields fields(indent);
+std::string StepFields(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
+  Fields fields(indent, terminal);
   const v1::StepSpec& spec = step.spec();
   fields.Add("command", ShellQuote(spec.argv()));
   fields.Add("profile", ShapeText(step));
@@ -204,8 +221,8 @@ std::string StepFields(const v1::Step& step, absl::Time now, int indent) {
 
 std::string StepBlock(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
   const Terminal narrowed = Narrowed(terminal, indent);
-  std::string block = StepFields(step, now, indent);
-  if (step.gates_size() > 0) block += "\n" + Indented(GateTable(step, narrowed, now), indent);
+  std::string block = StepFields(step, terminal, now, indent);
+  if (step.gates_size() > 0) block += "\n" + GateLines(step, terminal, now, indent);
   const std::string attempts = AttemptTable(step, narrowed, now);
   if (!attempts.empty()) block += "\n" + Indented(attempts, indent);
   return block;
@@ -213,13 +230,17 @@ std::string StepBlock(const v1::Step& step, const Terminal& terminal, absl::Time
 
 std::string StepTitle(const v1::Step& step, int number, int count, const Terminal& terminal) {
   const std::string name = step.spec().name().empty() ? "" : " " + EscapeControl(step.spec().name());
-  return fmt::format("step {} of {}{}  {}{}\n", number, count, name,
-                     Paint(EscapeControl(StateText(step)), ColorOf(step.state()), terminal.colors),
-                     step.reason().empty() ? "" : "  " + EscapeControl(step.reason()));
+  return fmt::format("step {} of {}{}  {}\n", number, count, name,
+                     Paint(EscapeControl(StateText(step)), ColorOf(step.state()), terminal.colors));
 }
 
-std::string RunFields(const v1::Run& run, absl::Time now) {
-  Fields fields(0);
+std::string RunTitle(const v1::Run& run, const Terminal& terminal) {
+  return fmt::format("{}  {}\n", Paint(EscapeControl(run.id()), Color::kBold, terminal.colors),
+                     Paint(EscapeControl(StateText(run)), ColorOf(run.state()), terminal.colors));
+}
+
+std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time now) {
+  Fields fields(0, terminal);
   if (run.has_removed_at()) {
     fields.Add("removed", Moment(run.removed_at(), now) + ": its files are gone; usage and events stay");
   }
@@ -311,12 +332,13 @@ std::string RunTable(const std::vector<v1::Run>& runs, bool wide, const Terminal
 }
 
 std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now) {
-  std::string page = fmt::format("{}  {}\n", Paint(EscapeControl(run.id()), Color::kBold, terminal.colors),
-                                 Paint(EscapeControl(StateText(run)), ColorOf(run.state()), terminal.colors));
-  page += RunFields(run, now);
+  std::string page = RunTitle(run, terminal) + RunFields(run, terminal, now);
   if (run.steps_size() == 1) return page + StepBlock(run.steps(0), terminal, now, 0);
   for (int i = 0; i < run.steps_size(); ++i) {
     page += "\n" + StepTitle(run.steps(i), i + 1, run.steps_size(), terminal);
+    if (!run.steps(i).reason().empty()) {
+      page += Hanging("reason     ", EscapeControl(run.steps(i).reason()), 2, terminal.columns);
+    }
     page += StepBlock(run.steps(i), terminal, now, 2);
   }
   return page;
@@ -339,8 +361,9 @@ std::string WhyPage(const v1::Run& run, const Terminal& terminal, absl::Time now
   for (int i = 0; i < run.steps_size(); ++i) {
     const v1::Step& step = run.steps(i);
     if (!IsWaiting(step.state())) continue;
-    page += StepTitle(step, i + 1, run.steps_size(), terminal);
-    if (step.gates_size() > 0) page += Indented(GateTable(step, Narrowed(terminal, 2), now), 2);
+    page += run.steps_size() == 1 ? RunTitle(run, terminal) : StepTitle(step, i + 1, run.steps_size(), terminal);
+    page += step.gates_size() > 0 ? GateLines(step, terminal, now, 2)
+                                  : Hanging("", EscapeControl(step.reason()), 1, terminal.columns);
   }
   if (!page.empty()) return page;
   return fmt::format("{} is {}: nothing holds it{}\n", EscapeControl(run.id()), EscapeControl(StateText(run)),

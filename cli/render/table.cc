@@ -11,11 +11,20 @@ namespace tp::cli {
 namespace {
 
 constexpr int kGap = 2;
+constexpr int kComfortable = 28;
 constexpr int kFlexibleMinimum = 12;
 constexpr int kMinimum = 4;
 
 int TotalWidth(const std::vector<int>& widths) {
   return std::accumulate(widths.begin(), widths.end(), kGap * (static_cast<int>(widths.size()) - 1));
+}
+
+// With room for the gist of what may be cut.
+std::vector<int> ComfortableWidths(std::vector<int> widths, const std::vector<Column>& columns) {
+  for (size_t i = 0; i < widths.size(); ++i) {
+    if (columns[i].flexible) widths[i] = std::min(widths[i], kComfortable);
+  }
+  return widths;
 }
 
 // The widest column that may still shrink.
@@ -63,7 +72,24 @@ std::vector<int> Table::NaturalWidths() const {
   return widths;
 }
 
+Table Table::Fitting(int width) const {
+  Table fitting = *this;
+  while (TotalWidth(ComfortableWidths(fitting.NaturalWidths(), fitting.columns_)) > width) {
+    const auto most = std::max_element(fitting.columns_.begin(), fitting.columns_.end(),
+                                       [](const Column& a, const Column& b) { return a.spare < b.spare; });
+    if (most == fitting.columns_.end() || most->spare == 0) break;
+    const auto index = most - fitting.columns_.begin();
+    fitting.columns_.erase(most);
+    for (auto& row : fitting.rows_) row.erase(row.begin() + index);
+  }
+  return fitting;
+}
+
 std::string Table::Render(const Terminal& terminal) const {
+  return terminal.columns > 0 ? Fitting(terminal.columns).RenderAll(terminal) : RenderAll(terminal);
+}
+
+std::string Table::RenderAll(const Terminal& terminal) const {
   std::vector<int> widths = NaturalWidths();
   if (terminal.columns > 0) {
     Shrink(widths, columns_, terminal.columns, kFlexibleMinimum, true);

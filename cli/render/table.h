@@ -17,6 +17,8 @@ struct Column {
   Align align = Align::kLeft;
   // Gives way first where the terminal is too narrow.
   bool flexible = false;
+  // Left out where there is no room for it, the highest number first; 0: never.
+  int spare = 0;
 };
 
 struct Cell {
@@ -37,6 +39,9 @@ class Table {
 
  private:
   std::vector<int> NaturalWidths() const;
+  // Without the spare columns that there is no room for.
+  Table Fitting(int width) const;
+  std::string RenderAll(const Terminal& terminal) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

@@ -126,4 +126,24 @@ std::string FitWidth(std::string_view utf8, int columns) {
   return out + "…";
 }
 
+std::vector<std::string> WrapWidth(std::string_view utf8, int columns) {
+  std::vector<std::string> lines;
+  while (columns > 0 && DisplayWidth(utf8) > columns) {
+    size_t end = 0;
+    size_t last_blank = 0;
+    for (int used = 0; end < utf8.size();) {
+      const Decoded next = Decode(utf8.substr(end));
+      used += next.valid ? WidthOf(next.code) : 1;
+      if (utf8[end] == ' ') last_blank = end;
+      if (used > columns) break;
+      end += next.length;
+    }
+    const size_t cut = last_blank > 0 ? last_blank : std::max<size_t>(end, 1);
+    lines.emplace_back(utf8.substr(0, cut));
+    utf8.remove_prefix(last_blank > 0 ? cut + 1 : cut);
+  }
+  lines.emplace_back(utf8);
+  return lines;
+}
+
 }  // namespace tp::cli

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tp::cli {
 
@@ -20,5 +21,9 @@ int DisplayWidth(std::string_view utf8);
 
 // At most `columns` wide, ending in `…` where something was cut.
 std::string FitWidth(std::string_view utf8, int columns);
+
+// As lines of at most `columns`, broken at blanks, and inside of a word only where it is longer than that;
+// 0: one line. At least one line.
+std::vector<std::string> WrapWidth(std::string_view utf8, int columns);
 
 }  // namespace tp::cli

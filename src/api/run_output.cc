@@ -34,8 +34,7 @@ absl::StatusOr<core::RunWithSteps> FindReadableRun(Context& context, const Call&
 class ReadResultStream final : public ServerStream<v1::ReadResultResponse> {
  public:
   ReadResultStream(Context& context, grpc::CallbackServerContext* server_context, const v1::ReadResultRequest& request)
-      : ServerStream(context, context.files, server_context, "/tp.v1.RunService/ReadResult"),
-        request_(request) {}
+      : ServerStream(context, context.files, server_context, "/tp.v1.RunService/ReadResult"), request_(request) {}
 
  private:
   absl::Status Open(const Call& call) override {

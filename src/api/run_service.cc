@@ -142,9 +142,8 @@ void Update(Context& context, const Call& call, const v1::UpdateRunRequest& requ
   auto revision = ParseRevision(request);
   if (!revision.ok()) return done(revision.status());
   Change(context, call, request, response, done, [&](core::RunWithSteps stored) {
-    return loop::UpdateRun{.stored = std::move(stored),
-                           .revision = *std::move(revision),
-                           .expected_version = request.expected_version()};
+    return loop::UpdateRun{
+        .stored = std::move(stored), .revision = *std::move(revision), .expected_version = request.expected_version()};
   });
 }
 
@@ -226,10 +225,9 @@ absl::Status ListEvents(Context& context, const Call& call, const v1::ListRunEve
 
 grpc::ServerUnaryReactor* RunService::SubmitRun(grpc::CallbackServerContext* server_context,
                                                 const v1::SubmitRunRequest* request, v1::SubmitRunResponse* response) {
-  return RunUnary(context_, context_.calls, server_context, kSubmitRun,
-                  [=, this](const Call& call, const Done& done) {
-                    Submit(context_, call, *request, response, done, ParseSubmit);
-                  });
+  return RunUnary(context_, context_.calls, server_context, kSubmitRun, [=, this](const Call& call, const Done& done) {
+    Submit(context_, call, *request, response, done, ParseSubmit);
+  });
 }
 
 grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* server_context,

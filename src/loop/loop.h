@@ -150,8 +150,8 @@ class Loop {
 
   // Commands that change no state (loop_update.cc)
   absl::StatusOr<Answer> Update(const Command& command, const UpdateRun& update);
-  void ReplaceLive(core::RunWithSteps changed);
-  void WriteOver(const core::RunWithSteps& changed);
+  void ReplaceLive(core::RunWithSteps changed, const std::string& note);
+  void WriteOver(const core::RunWithSteps& changed, const std::string& note);
   absl::StatusOr<Answer> Remove(const Command& command, const RemoveRun& remove);
   void OweRemoval(const core::Run& run);
   void LogOver(const core::RunWithSteps& run, std::string_view event, std::string note);

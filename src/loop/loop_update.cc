@@ -33,10 +33,10 @@ absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& upd
   answer.run_id = run.run.id();
   answer.note = changes.empty() ? "nothing changes" : fmt::format("{}", fmt::join(changes, "; "));
   if (live != runs_.end()) {
-    if (!changes.empty()) ReplaceLive(std::move(run));
+    if (!changes.empty()) ReplaceLive(std::move(run), answer.note);
     answer.live = Describe(live->second);
   } else {
-    if (!changes.empty()) WriteOver(run);
+    if (!changes.empty()) WriteOver(run, answer.note);
     answer.live = Over(run);
   }
   Remember(command, answer);
@@ -44,7 +44,7 @@ absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& upd
   return answer;
 }
 
-void Loop::ReplaceLive(core::RunWithSteps changed) {
+void Loop::ReplaceLive(core::RunWithSteps changed, const std::string& note) {
   core::RunWithSteps& run = runs_.at(changed.run.n);
   run = std::move(changed);
   batch_.runs.insert(run.run.n);
@@ -53,14 +53,14 @@ void Loop::ReplaceLive(core::RunWithSteps changed) {
     batch_.steps.insert(step.ref);
     Reindex(run, step);
   }
-  Log(run.steps.front(), "updated", run.steps.front().state, run.steps.front().state, "");
+  Log(run.steps.front(), "updated", run.steps.front().state, run.steps.front().state, note);
 }
 
 // A run that is not in memory.
-void Loop::WriteOver(const core::RunWithSteps& changed) {
+void Loop::WriteOver(const core::RunWithSteps& changed, const std::string& note) {
   batch_.txn.runs.push_back(changed.run);
   batch_.txn.steps.insert(batch_.txn.steps.end(), changed.steps.begin(), changed.steps.end());
-  LogOver(changed, "updated", "");
+  LogOver(changed, "updated", note);
   RememberOver(changed);
 }
 

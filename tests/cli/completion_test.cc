@@ -66,8 +66,9 @@ class CompletionTest : public CommandTest {
   }
   // The list that a Tab shows in an interactive zsh.
   std::string Zsh(const std::string& line) {
-    project_.Write(".zshrc", "autoload -Uz compinit; compinit -u -D; source <(tp completion zsh); PS1='ready> '\n"
-                             "LISTMAX=1000; setopt no_beep list_rows_first\n");
+    project_.Write(".zshrc",
+                   "autoload -Uz compinit; compinit -u -D; source <(tp completion zsh); PS1='ready> '\n"
+                   "LISTMAX=1000; setopt no_beep list_rows_first\n");
     options_.terminal_columns = 120;
     options_.environment["TERM"] = "xterm";
     Program zsh({"/usr/bin/zsh", "-i"}, options_);

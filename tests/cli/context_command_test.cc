@@ -16,7 +16,7 @@ class ContextCommandTest : public CommandTest {
   }
 
   Finished Add(const std::string& name, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> arguments = {"context",      "add", name, "--server", server_.address(), "--token-file",
+    std::vector<std::string> arguments = {"context",         "add", name, "--server", server_.address(), "--token-file",
                                           project_ / "token"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return Tp(arguments);

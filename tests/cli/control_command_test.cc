@@ -61,7 +61,8 @@ TEST_F(ControlCommandTest, BulkTakesWhatTheVerbCanDoSomethingWith) {
 
 TEST_F(ControlCommandTest, BulkAsksAndDoesNothingWithoutAYes) {
   options_.terminal_columns = 100;
-  for (const auto& [answer, done] : std::vector<std::pair<std::string, bool>>{{"n\n", false}, {"\n", false}, {"y\n", true}}) {
+  for (const auto& [answer, done] :
+       std::vector<std::pair<std::string, bool>>{{"n\n", false}, {"\n", false}, {"y\n", true}}) {
     const auto tp = Start({"stop", "--label", "a=b"});
     tp->AwaitErr("[y/N]");
     tp->Type(answer);

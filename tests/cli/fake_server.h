@@ -37,7 +37,7 @@ struct Script {
   bool log_hangs = false;
   std::vector<v1::Event> events;
   std::vector<v1::WatchEventsResponse> event_stream;
-  bool events_hang = false;  // after those, instead of ending
+  bool events_hang = false;                    // after those, instead of ending
   std::map<std::string, std::string> results;  // content by path
   bool sends_digest = true;                    // of results, as servers of today do
   std::string digest;                          // another one than the true one
@@ -65,7 +65,7 @@ struct Asked {
   std::vector<v1::QueryUsageRequest> usages;
   std::vector<v1::UpdateRunRequest> updates;
   std::vector<v1::CloneRunRequest> clones;
-  std::vector<std::string> steered;      // "StopRun 42", in order
+  std::vector<std::string> steered;  // "StopRun 42", in order
   std::vector<int64_t> result_offsets;
   std::vector<std::string> request_ids;  // of all mutating calls
   int blobs = 0;                         // that arrived whole
@@ -108,7 +108,7 @@ class FakeServer {
   mutable std::mutex mutex_;
   Asked asked_;  // guarded by mutex_
   std::condition_variable hanging_changed_;
-  int hanging_ = 0;  // guarded by mutex_
+  int hanging_ = 0;   // guarded by mutex_
   int releases_ = 0;  // guarded by mutex_
   std::unique_ptr<Runs> runs_;
   std::unique_ptr<Logs> logs_;

@@ -31,10 +31,15 @@ using Calls = std::map<std::string, std::vector<Call>>;
 
 const Calls& AllCalls() {
   static const Calls calls = {
-      {"submit", {{{"submit", "--dry-run", "--profile", "h200:16", "--", "python3", "train.py"}},
-                  {{"submit", "--", "python3", "train.py"}}}},
+      {"submit",
+       {{{"submit", "--dry-run", "--profile", "h200:16", "--", "python3", "train.py"}},
+        {{"submit", "--", "python3", "train.py"}}}},
       {"status", {{{"status"}}}},
-      {"ls", {{{"ls"}}, {{"ls", "-o", "wide"}, false}, {{"ls", "-o", "name"}, false}, {{"ls", "-o", "yaml", "-n", "1"}, false}}},
+      {"ls",
+       {{{"ls"}},
+        {{"ls", "-o", "wide"}, false},
+        {{"ls", "-o", "name"}, false},
+        {{"ls", "-o", "yaml", "-n", "1"}, false}}},
       {"show", {{{"show", "train-43"}}, {{"show", "eval-40"}}, {{"show", "old-39"}}}},
       {"why", {{{"why", "train-43"}}, {{"why", "eval-40"}}}},
       {"logs", {{{"logs", "eval-40"}, false}}},
@@ -50,8 +55,10 @@ const Calls& AllCalls() {
       {"update", {{{"update", "train-43", "--priority", "10"}}}},
       {"results ls", {{{"results", "ls", "eval-40", "-o", "wide"}, false}, {{"results", "ls", "eval-40"}}}},
       {"results get", {{{"results", "get", "eval-40"}}}},
-      {"metrics", {{{"metrics", "eval-40"}}, {{"metrics", "eval-40", "--plot"}, false},
-                   {{"metrics", "eval-40", "-o", "csv"}, false}}},
+      {"metrics",
+       {{{"metrics", "eval-40"}},
+        {{"metrics", "eval-40", "--plot"}, false},
+        {{"metrics", "eval-40", "-o", "csv"}, false}}},
       {"usage", {{{"usage", "--by", "run"}}, {{"usage", "-o", "csv"}, false}, {{"usage", "--audit"}}}},
       {"events", {{{"events", "train-43"}}}},
       {"profiles", {{{"profiles"}}}},
@@ -62,7 +69,8 @@ const Calls& AllCalls() {
       {"context use", {{{"context", "use", "lab"}}}},
       {"context add", {{{"context", "add", "other", "--server", "https://tp.example.org:443"}}}},
       {"context rm", {{{"context", "rm", "lab"}}}},
-      {"completion", {{{"completion", "bash"}, false}, {{"completion", "zsh"}, false}, {{"completion", "fish"}, false}}},
+      {"completion",
+       {{{"completion", "bash"}, false}, {{"completion", "zsh"}, false}, {{"completion", "fish"}, false}}},
   };
   return calls;
 }
@@ -272,9 +280,9 @@ TEST(GoldenCoverageTest, EveryCommandHasGoldens) {
   }
   for (const auto& entry : std::filesystem::directory_iterator(TP_GOLDEN_DIR)) {
     const std::vector<std::string> commands = CommandsWithCalls();
-    EXPECT_TRUE(std::any_of(commands.begin(), commands.end(), [&](const std::string& command) {
-      return FileOf(command) == entry.path().string();
-    })) << entry.path() << " belongs to no command";
+    EXPECT_TRUE(std::any_of(commands.begin(), commands.end(),
+                            [&](const std::string& command) { return FileOf(command) == entry.path().string(); }))
+        << entry.path() << " belongs to no command";
   }
 }
 

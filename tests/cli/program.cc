@@ -62,7 +62,8 @@ Program::Program(const std::vector<std::string>& argv, const ProgramOptions& opt
   Channel err = options.terminal_columns > 0 ? OpenTerminal(options.terminal_columns) : OpenPipe();
   Channel in;
   if (options.terminal_columns > 0) {
-    in = {UniqueFd(::fcntl(err.ours.get(), F_DUPFD_CLOEXEC, 0)), UniqueFd(::fcntl(err.theirs.get(), F_DUPFD_CLOEXEC, 0))};
+    in = {UniqueFd(::fcntl(err.ours.get(), F_DUPFD_CLOEXEC, 0)),
+          UniqueFd(::fcntl(err.theirs.get(), F_DUPFD_CLOEXEC, 0))};
   } else {
     in = OpenPipe();
     std::swap(in.ours, in.theirs);  // the first end of a pipe is the one to read from

@@ -69,8 +69,8 @@ TEST_F(RunsCommandTest, LsShowsATable) {
 
 TEST_F(RunsCommandTest, LsWideShowsMore) {
   const Finished tp = Tp({"ls", "-o", "wide"});
-  EXPECT_THAT(tp.out, HasSubstr("RETRY  USER   PROJECT  NODES  LABELS\n"));
-  EXPECT_THAT(tp.out, HasSubstr("alice  default  -      team=vision\n"));
+  EXPECT_THAT(tp.out, HasSubstr("RETRY  USER   PROJECT  PRIORITY  NODES  LABELS\n"));
+  EXPECT_THAT(tp.out, HasSubstr("alice  default         0  n1,n2  team=vision\n"));
 }
 
 TEST_F(RunsCommandTest, LsAsksForOnesOwnRuns) {
@@ -165,10 +165,9 @@ TEST_F(RunsCommandTest, WhyNamesTheGates) {
   const Finished tp = Tp({"why", "@last"});
   EXPECT_EQ(tp.exit_code, 0);
   EXPECT_EQ(tp.out,
-            "step 1 of 1 main  QUEUED  CAPACITY: 16 of 16 cards are in use\n"
-            "  GATE      OPENS     WHY\n"
-            "  CAPACITY  -         16 of 16 cards of h200 are in use; eval-40 frees them\n"
-            "  WINDOW    in 3h20m  h200 opens at 20:00\n");
+            "train-43  QUEUED\n"
+            "  CAPACITY  16 of 16 cards of h200 are in use; eval-40 frees them\n"
+            "  WINDOW    opens in 3h20m: h200 opens at 20:00\n");
   const json document = json::parse(Tp({"why", "43", "-o", "json"}).out);
   EXPECT_EQ(document["run"], "train-43");
   EXPECT_EQ(document["steps"][0]["gates"][1]["gate"], "WINDOW");

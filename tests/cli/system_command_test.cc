@@ -24,7 +24,8 @@ TEST_F(SystemCommandTest, VersionOfBoth) {
 
 TEST_F(SystemCommandTest, SkewIsSaid) {
   server_.script().version = "0.9.0";
-  const std::string skew = "this is tp 0.1.0, the server is tpd 0.9.0: some calls may fail; install the tp of its version\n";
+  const std::string skew =
+      "this is tp 0.1.0, the server is tpd 0.9.0: some calls may fail; install the tp of its version\n";
   EXPECT_EQ(Tp({"version"}).err, skew);
   EXPECT_THAT(Tp({"status"}).err, HasSubstr(skew));
 }

@@ -56,6 +56,18 @@ TEST_F(TableTest, CutsAllColumnsWhereTheTerminalIsVeryNarrow) {
   EXPECT_LE(WidestLine(table.Render({.is_tty = true, .columns = 30, .colors = false})), 30);
 }
 
+TEST_F(TableTest, LeavesOutSpareColumnsBeforeItCutsTheOthers) {
+  Table table(
+      {{"ID"}, {"WHY", Align::kLeft, true}, {"LESS", Align::kLeft, false, 1}, {"LEAST", Align::kLeft, false, 2}});
+  table.AddRow({{"train-1"}, {std::string(40, 'w')}, {"less"}, {"least"}});
+  EXPECT_NE(table.Render({.columns = 50}).find("LEAST"), std::string::npos);
+  EXPECT_EQ(table.Render({.columns = 46}).find("LEAST"), std::string::npos);
+  EXPECT_NE(table.Render({.columns = 46}).find("LESS"), std::string::npos);
+  EXPECT_EQ(table.Render({.columns = 40}).find("LESS"), std::string::npos);
+  EXPECT_NE(table.Render(kPipe).find("LEAST"), std::string::npos);
+  for (const int columns : {30, 40, 46, 50, 60}) EXPECT_LE(WidestLine(table.Render({.columns = columns})), columns);
+}
+
 TEST_F(TableTest, EscapesHostileCells) {
   Table table({{"NAME"}});
   table.AddRow({{"\x1b]0;owned\x07"}});

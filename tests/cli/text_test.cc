@@ -1,5 +1,6 @@
 #include "cli/render/text.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace tp::cli {
@@ -53,6 +54,16 @@ TEST_F(WidthTest, CutsBetweenCharactersAndSaysSo) {
   EXPECT_EQ(FitWidth("訓練訓練", 6), "訓練…");
   EXPECT_EQ(DisplayWidth(FitWidth("訓練訓練", 4)), 3) << "half a wide character is not shown";
   EXPECT_EQ(FitWidth("abc", 0), "");
+}
+
+TEST(WrapWidthTest, BreaksAtBlanks) {
+  UseUtf8Locale();
+  EXPECT_THAT(WrapWidth("one two three", 7), testing::ElementsAre("one two", "three"));
+  EXPECT_THAT(WrapWidth("one two three", 8), testing::ElementsAre("one two", "three"));
+  EXPECT_THAT(WrapWidth("訓練 訓練", 4), testing::ElementsAre("訓練", "訓練"));
+  EXPECT_THAT(WrapWidth("abcdefgh ij", 3), testing::ElementsAre("abc", "def", "gh", "ij"));
+  EXPECT_THAT(WrapWidth("as it is", 0), testing::ElementsAre("as it is"));
+  EXPECT_THAT(WrapWidth("", 5), testing::ElementsAre(""));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_F(RevisionTest, ATombstoneStaysAsItIs) {
 }
 
 TEST_F(RevisionTest, AllOrNothing) {
-  Refused({.labels = Labels{{"x", "y"}}, .priority = 99});
+  EXPECT_FALSE(Refused({.labels = Labels{{"x", "y"}}, .priority = 99}).ok());
   EXPECT_EQ(run_.run.labels.at("team"), "vision");
 }
 

@@ -143,8 +143,7 @@ TEST_F(UpdateTest, RemoveLeavesATombstoneAndOwesTheDirectory) {
   ASSERT_NE(directory, owed.end());
   EXPECT_EQ(directory->target.attempt_dir, "/data/ada/train-1");
   h.Answer_(absl::OkStatus(), "remove");
-  EXPECT_TRUE(h.store->Load().value().outbox.empty() ||
-              h.store->Load().value().outbox[0].backend != kStorageBackend);
+  EXPECT_TRUE(h.store->Load().value().outbox.empty() || h.store->Load().value().outbox[0].backend != kStorageBackend);
 }
 
 TEST_F(UpdateTest, AnOwedRemovalOutlivesARestart) {

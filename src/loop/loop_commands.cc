@@ -153,7 +153,7 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Principal& who, const Subm
   run.run.snapshot_id = submit.snapshot_id;
   run.run.labels = submit.labels;
   if (submit.priority) {
-    TP_RETURN_IF_ERROR(core::CheckPriority(*submit.priority, run.run.priority, ReviserOf(command.who, run.run)));
+    TP_RETURN_IF_ERROR(core::CheckPriority(*submit.priority, run.run.priority, ReviserOf(who, run.run)));
     run.run.priority = *submit.priority;
   }
   run.run.created_at = now_;

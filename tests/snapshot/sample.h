@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/sha256.h"
+#include "base/status.h"
 #include "snapshot/store.h"
 #include "tests/launch/temp_dir.h"
 

@@ -106,7 +106,6 @@ absl::StatusOr<loop::SubmitRun> ParseClone(const v1::CloneRunRequest& request, c
   if (!clone.priority && original.run.priority < core::kDefaultPriority) clone.priority = original.run.priority;
   clone.snapshot_id = original.run.snapshot_id;
   clone.clone_of = original.run.id();
-  clone.dry_run = request.dry_run();
   return clone;
 }
 

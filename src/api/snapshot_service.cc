@@ -165,30 +165,40 @@ class CommitStream final : public ClientStream<v1::CommitManifestRequest> {
     if (const absl::Status status = Commit(); !status.ok()) Answer(status);
   }
 
-  // OK: the loop was asked to enter the snapshot in its books, and Answer follows.
+  // OK: Answer was called or follows.
   absl::Status Commit() {
     if (!begun_) return FieldError("request_id", "a commit has at least one message, with the request id");
     TP_ASSIGN_OR_RETURN(const snapshot::Manifest manifest, snapshot::Manifest::Make(std::move(entries_)));
     const std::string body_sha256 = auth::Sha256Hex(fmt::format("{}\n{}", call().method, manifest.id()));
-    TP_RETURN_IF_ERROR(FindAnswered(context(), call(), request_id_, body_sha256).status());
+    TP_ASSIGN_OR_RETURN(const auto answered, FindAnswered(context(), call(), request_id_, body_sha256));
     const std::string& owner = call().caller.user;
-    const absl::Time now = context().now();
-    TP_ASSIGN_OR_RETURN(const auto charged,
-                        context().reader.SnapshotsOf(owner, now - context().snapshots.limits().grace));
+    const absl::Time uncollected_since = context().now() - context().snapshots.limits().grace;
+    TP_ASSIGN_OR_RETURN(const auto charged, context().reader.SnapshotsOf(owner, uncollected_since));
     auto info = context().snapshots.Commit(owner, manifest, charged);
     if (!info.ok()) return BlobsMissing(info.status());
     response_->set_snapshot_id(info->id);
     response_->set_files(info->files);
     response_->set_bytes(info->bytes);
-    store::SnapshotRow row{
-        .id = info->id, .owner = owner, .bytes = info->bytes, .files = info->files, .created_at = now};
+    if (answered) {
+      Answer(absl::OkStatus());
+    } else {
+      EnterInBooks(*info, body_sha256);
+    }
+    return absl::OkStatus();
+  }
+
+  void EnterInBooks(const snapshot::Info& info, const std::string& body_sha256) {
+    store::SnapshotRow row{.id = info.id,
+                           .owner = call().caller.user,
+                           .bytes = info.bytes,
+                           .files = info.files,
+                           .created_at = context().now()};
     context().loop.Post(loop::Command{.who = call().principal(),
                                       .request_id = request_id_,
                                       .method = call().method,
                                       .body_sha256 = body_sha256,
                                       .action = loop::AddSnapshot{.snapshot = std::move(row)}},
                         [this](const absl::StatusOr<loop::Answer>& answer) { Answer(answer.status()); });
-    return absl::OkStatus();
   }
 
   v1::CommitManifestResponse* const response_;

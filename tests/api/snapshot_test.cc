@@ -167,6 +167,16 @@ TEST_F(SnapshotTest, ARequestIdIsForOneManifest) {
   EXPECT_EQ(DetailOf(status).reason(), "REQUEST_ID_REUSED");
 }
 
+TEST_F(SnapshotTest, ARepeatedCommitIsNotEnteredTwice) {
+  ASSERT_TRUE(Put({Whole("one")}).ok());
+  ASSERT_TRUE(Commit({File("a")}, "r-1").ok());
+  const loop::Command first = loop_.commands().at(0);
+  CommitRequest({"ana", "r-1", first.method, first.body_sha256, 0, ""});
+  ASSERT_TRUE(Commit({File("a")}, "r-1").ok());
+  EXPECT_EQ(committed_.files(), 1);
+  EXPECT_EQ(loop_.commands().size(), 1u);
+}
+
 TEST_F(SnapshotTest, ACommitNeedsItsBlobsAndItsId) {
   const grpc::Status missing = Commit({File("a")});
   EXPECT_EQ(missing.error_code(), StatusCode::FAILED_PRECONDITION);

@@ -86,7 +86,6 @@ local::LocalOptions LocalWorld::options() const {
           .storage_root = storage_root(),
           .rank_binary = TP_TEST_RANK_BINARY,
           .cgroups = cgroups_,
-          .limits = {},
           .reader = {}};
 }
 

@@ -38,7 +38,8 @@ class UpdateTest : public testing::Test {
   }
   std::vector<std::string> Events(int64_t run) {
     std::vector<std::string> events;
-    for (const store::EventRow& row : h.store->Events(run, 0, 100).value()) events.push_back(row.event);
+    const auto rows = h.store->Events(run, 0, 100).value();
+    for (const store::EventRow& row : rows) events.push_back(row.event);
     return events;
   }
 

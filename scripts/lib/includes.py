@@ -59,7 +59,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 LIBS = "absl fmt"
 BACKENDS = "backends/driver backends/fake backends/local"
-TESTED = f"tests base core config store snapshot snapshot_manifest loop launch sim auth rank public tp/backend.h {BACKENDS}"
+TESTED = f"tests base decode core config store snapshot snapshot_manifest loop launch sim auth rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
 
@@ -68,8 +68,9 @@ FOLDERS = [
     _folder("include/tp", "public tp/backend.h absl"),
     _folder("src/rank", "posix"),
     _folder("src/base", LIBS, "spdlog json yaml openssl posix"),
+    _folder("src/decode", LIBS, "base yaml json"),
     _folder("src/core", LIBS, "base public"),
-    _folder("src/config", LIBS, "base core yaml json posix"),
+    _folder("src/config", LIBS, "base decode core json posix"),
     _folder("src/store", LIBS, "base core public sqlite openssl json posix"),
     _folder("src/loop", LIBS, "base core store_interface public tp/backend.h posix"),
     _folder("src/snapshot", LIBS, "base snapshot_manifest posix"),
@@ -81,8 +82,8 @@ FOLDERS = [
     _folder("src/auth", LIBS, "base core store_interface openssl posix"),
     _folder("src/api", LIBS, RPC, "base core loop store snapshot snapshot_manifest auth config public json posix"),
     _folder("src/tpd", LIBS, RPC, BACKENDS,
-            "base core config store snapshot snapshot_manifest loop launch sim auth api public tp/backend.h spdlog json cli11 posix"),
-    _folder("cli", LIBS, RPC, "base snapshot_manifest public json cli11 posix"),
+            "base decode core config store snapshot snapshot_manifest loop launch sim auth api public tp/backend.h spdlog json cli11 posix"),
+    _folder("cli", LIBS, RPC, "base decode snapshot_manifest public json cli11 posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
     _folder("tests/bench", "", TEST_LIBS, RPC),

@@ -3,14 +3,18 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
-#include "config/json_type.h"
 #include "config/override_text.h"
 #include "config/registry_file.h"
 #include "core/resource.h"
+#include "decode/json_type.h"
 
 namespace tp::config {
 namespace {
 
+using decode::Entry;
+using decode::Located;
+using decode::Position;
+using decode::Problems;
 using Json = nlohmann::json;
 
 template <typename Map>
@@ -45,6 +49,7 @@ class RegistryBuilder {
     for (const auto& entry : file_.series) AddSeries(entry);
     for (const auto& entry : file_.profiles) AddProfile(entry);
     AddDefaultProfile();
+    for (const auto& entry : file_.series) CheckWindowProfiles(entry);
     for (const auto& entry : file_.profiles) CheckShapes(entry);
     return std::move(registry_);
   }
@@ -74,8 +79,12 @@ class RegistryBuilder {
     series.virtual_cards = entry.value.virtual_cards;
     series.env = ToMap(entry.value.env);
     series.locked_env = ToMap(entry.value.locked_env);
+    series.per_card = entry.value.per_card.value;
+    CheckCardShare(entry.value.per_card);
     series.constraint = entry.value.constraint;
+    series.node_selector = ToMap(entry.value.node_selector);
     AddNodes(entry.value, series);
+    for (const WindowEntry& window : entry.value.windows) AddWindow(window, series);
     const std::string_view fallback = series.gpus_per_node == 0 ? core::kDefaultCpuExecutor : core::kDefaultGpuExecutor;
     series.executor = entry.value.executor ? entry.value.executor->value : std::string(fallback);
     if (entry.value.executor_distributed) series.executor_distributed = entry.value.executor_distributed->value;
@@ -97,6 +106,21 @@ class RegistryBuilder {
       CheckNodeElsewhere(node_entry.name.at, node, series);
       series.nodes.push_back(std::move(node));
     }
+  }
+
+  void CheckCardShare(const Located<core::CardShare>& share) {
+    if (!share.value.memory_bytes || share.value.shm_bytes.value_or(0) <= *share.value.memory_bytes) return;
+    problems_.Add(share.at, "shm is a part of memory and cannot be larger");
+  }
+
+  static void AddWindow(const WindowEntry& entry, core::Series& series) {
+    core::Window window;
+    for (const Located<std::string>& profile : entry.profiles) window.profiles.push_back(profile.value);
+    window.zone = entry.timezone;
+    window.open = entry.open;
+    window.grace = entry.grace;
+    window.min_remaining = entry.min_remaining;
+    series.windows.push_back(std::move(window));
   }
 
   // A node of several series is one machine: one address, one number of cards.
@@ -121,7 +145,7 @@ class RegistryBuilder {
     if (!reference) return;
     const auto found = registry_.executors.find(reference->value);
     if (found == registry_.executors.end()) {
-      AddUnknown(reference->at, "executor", reference->value, "", KeysOf(registry_.executors), problems_);
+      decode::AddUnknown(reference->at, "executor", reference->value, "", KeysOf(registry_.executors), problems_);
     } else if (series.gpus_per_node > 0 && found->second.provider == "cpu") {
       problems_.Add(reference->at,
                     fmt::format("executor {} is for cpu jobs, and series {} has cards", reference->value, series.name));
@@ -134,6 +158,20 @@ class RegistryBuilder {
     const core::BackendTraits* backend = core::FindBackend(executor->second.backend);
     if (backend == nullptr || !backend->lists_nodes) return;
     problems_.Add(at, fmt::format("series {} runs on backend {}, which needs its `nodes`", series.name, backend->name));
+  }
+
+  void CheckWindowProfiles(const Entry<std::string, SeriesEntry>& entry) {
+    for (const WindowEntry& window : entry.value.windows) {
+      for (const Located<std::string>& name : window.profiles) {
+        const auto profile = registry_.profiles.find(name.value);
+        if (profile == registry_.profiles.end()) {
+          decode::AddUnknown(name.at, "profile", name.value, "", KeysOf(registry_.profiles), problems_);
+        } else if (profile->second.series != entry.key) {
+          problems_.Add(name.at, fmt::format("profile {} is one of series {}, not of {}", name.value,
+                                             profile->second.series, entry.key));
+        }
+      }
+    }
   }
 
   // --- Profiles -----------------------------------------------------------------------------------
@@ -163,7 +201,7 @@ class RegistryBuilder {
     const Located<std::string>& reference = entry.value.series;
     const auto series = registry_.series.find(reference.value);
     if (series == registry_.series.end()) {
-      AddUnknown(reference.at, "series", reference.value, "", KeysOf(registry_.series), problems_);
+      decode::AddUnknown(reference.at, "series", reference.value, "", KeysOf(registry_.series), problems_);
     } else if (entry.key == core::kDefaultProfile && series->second.gpus_per_node > 0) {
       problems_.Add(reference.at, fmt::format("profile {} is what jobs without --profile get: its series has no cards, "
                                               "and {} has {} a node",
@@ -185,13 +223,13 @@ class RegistryBuilder {
     JsonByFramework overrides = base;
     for (const auto& entry : entries) {
       if (!registry_.frameworks.contains(entry.key)) {
-        AddUnknown(entry.at, "framework", entry.key, "", KeysOf(registry_.frameworks), problems_);
+        decode::AddUnknown(entry.at, "framework", entry.key, "", KeysOf(registry_.frameworks), problems_);
         continue;
       }
       Json json;
-      if (!JsonObject("overrides").decode(entry.value, problems_, json)) continue;
+      if (!decode::JsonObject("overrides").decode(entry.value, problems_, json)) continue;
       Json& merged = overrides[entry.key];
-      merged = merged.is_null() ? std::move(json) : DeepMerge(std::move(merged), json);
+      merged = merged.is_null() ? std::move(json) : decode::DeepMerge(std::move(merged), json);
     }
     return overrides;
   }

@@ -4,18 +4,25 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/sha256.h"
 #include "base/status.h"
 #include "config/executors.h"
 #include "config/registry_file.h"
-#include "config/yaml_tree.h"
+#include "decode/yaml_tree.h"
 
 namespace tp::config {
 namespace {
 
+using decode::ParseYaml;
+using decode::Problems;
+using decode::ToStatus;
+using decode::Type;
+using decode::YamlValue;
+
 template <typename T>
 std::optional<T> Decode(const Type<T>& type, const SourceFile& source, Problems& problems) {
   const std::optional<YamlValue> root = ParseYaml(source.text, problems);
-  T decoded;
+  T decoded{};
   if (!root || !type.decode(*root, problems, decoded) || problems.any()) return std::nullopt;
   return decoded;
 }
@@ -32,7 +39,7 @@ absl::StatusOr<SourceFile> ReadSource(const std::string& directory, std::string_
   std::ifstream stream(path, std::ios::binary);
   SourceFile source;
   source.name = path;
-  source.text.resize(kMaxFileBytes + 1);  // one more than is accepted, so that ParseYaml refuses it
+  source.text.resize(decode::kMaxFileBytes + 1);  // one more than is accepted, so that ParseYaml refuses it
   stream.read(source.text.data(), static_cast<std::streamsize>(source.text.size()));
   source.text.resize(static_cast<size_t>(stream.gcount()));
   if (!stream.is_open() || stream.bad()) return FailedPrecondition("cannot read {}: check its permissions", path);
@@ -62,17 +69,28 @@ absl::StatusOr<Loaded> Load(const Sources& sources) {
   return loaded;
 }
 
-absl::StatusOr<Loaded> LoadDirectory(const std::string& directory, bool in_kubernetes) {
+std::string Sources::Hash() const {
+  Sha256 hash;
+  for (const SourceFile* file : {&server, &registry}) hash.Update(fmt::format("{}\n{}", file->text.size(), file->text));
+  return hash.HexDigest();
+}
+
+absl::StatusOr<Sources> ReadSources(const std::string& directory) {
   Sources sources;
-  sources.in_kubernetes = in_kubernetes;
   if (directory.empty()) {
     sources.server = {.name = "built-in tpd.yaml", .text = std::string(kEmbeddedServerFile)};
     sources.registry = {.name = "built-in registry.yaml", .text = std::string(kEmbeddedRegistryFile)};
-    return Load(sources);
+    return sources;
   }
   TP_RETURN_IF_ERROR(CheckDirectory(directory));
   TP_ASSIGN_OR_RETURN(sources.server, ReadSource(directory, kServerFileName, kEmbeddedServerFile));
   TP_ASSIGN_OR_RETURN(sources.registry, ReadSource(directory, kRegistryFileName, kEmbeddedRegistryFile));
+  return sources;
+}
+
+absl::StatusOr<Loaded> LoadDirectory(const std::string& directory, bool in_kubernetes) {
+  TP_ASSIGN_OR_RETURN(Sources sources, ReadSources(directory));
+  sources.in_kubernetes = in_kubernetes;
   return Load(sources);
 }
 

@@ -33,14 +33,20 @@ struct Sources {
   SourceFile server;
   SourceFile registry;
   bool in_kubernetes = false;  // decides platform.default_backend where it is not given
+
+  // SHA-256 of both texts as hex: whether what is on disk is what was read.
+  std::string Hash() const;
 };
 
 // Pure. INVALID_ARGUMENT: `file:line:column: sentence`, a line for each problem of both files.
 absl::StatusOr<Loaded> Load(const Sources& sources);
 
 // A file that does not exist is taken from the embedded ones; an empty `directory` means both. Reads
-// whole files from the caller's thread. Besides the errors of Load: NOT_FOUND for a missing directory,
-// FAILED_PRECONDITION or PERMISSION_DENIED for a file that cannot be read.
+// whole files from the caller's thread. NOT_FOUND for a missing directory, FAILED_PRECONDITION for a file
+// that cannot be read.
+absl::StatusOr<Sources> ReadSources(const std::string& directory);
+
+// Load of ReadSources.
 absl::StatusOr<Loaded> LoadDirectory(const std::string& directory, bool in_kubernetes = false);
 
 }  // namespace tp::config

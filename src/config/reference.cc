@@ -3,15 +3,15 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "config/executors.h"
 #include "config/registry_file.h"
 #include "config/server_config.h"
-#include "core/resource.h"
 
 namespace tp::config {
 namespace {
+
+using decode::FieldDoc;
+using decode::RecordDoc;
 
 class PageWriter {
  public:
@@ -57,9 +57,6 @@ std::string ReferencePage() {
       "Made from the decoder's own descriptions by `config_reference`; see configuration.md for how the "
       "files work together.");
   page.Add(*ServerFileType().record, 2);
-  for (const core::BackendTraits& backend : core::kBackends) {
-    page.Add(*BackendConfigType(std::string(backend.name)).record, 3);
-  }
   page.Add(*RegistryFileType().record, 2);
   return page.Take();
 }

@@ -1,16 +1,44 @@
 #include "config/registry_file.h"
 
 #include "base/status.h"
+#include "config/open_hours.h"
+#include "config/scalar_types.h"
 #include "core/resource.h"
 
 namespace tp::config {
 namespace {
+
+using decode::AddMismatch;
+using decode::At;
+using decode::Boolean;
+using decode::ByteSize;
+using decode::Choice;
+using decode::DurationBetween;
+using decode::Integer;
+using decode::Key;
+using decode::ListOf;
+using decode::MapOf;
+using decode::Name;
+using decode::Optional;
+using decode::Problems;
+using decode::Raw;
+using decode::Record;
+using decode::RequiredKey;
+using decode::Scalar;
+using decode::Schema;
+using decode::SmallInteger;
+using decode::Text;
+using decode::Type;
+using decode::YamlValue;
 
 // A variable and its value; both are checked here, as its name alone says little.
 Type<EnvEntries> EnvType() {
   const auto pairs = MapOf(Scalar("name"), Scalar("text"), "mapping of variables");
   Type<EnvEntries> type;
   type.words = pairs.words;
+  type.schema = pairs.schema;
+  type.schema["propertyNames"] = {{"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"},
+                                  {"not", {{"pattern", "^(TP_.*|CUDA_VISIBLE_DEVICES)$"}}}};
   type.decode = [pairs](const YamlValue& value, Problems& problems, EnvEntries& out) {
     bool good = pairs.decode(value, problems, out);
     for (const auto& entry : out) {
@@ -32,16 +60,18 @@ std::optional<std::string> WrongAddress(const std::string& address) {
   return fmt::format("{} is no host name or address", Quoted(address));
 }
 
+Type<std::string> AddressType() { return Text("host name or address", WrongAddress, "^[A-Za-z0-9.:_-]{1,253}$"); }
+
 // `node-1`, or {name: node-1, address: 10.0.0.1}.
 Type<NodeEntry> NodeType() {
   const auto name = At(Name("name"));
-  const auto record =
-      Record<NodeEntry>("a node", {RequiredKey("name", &NodeEntry::name, name, "Its name."),
-                                   Key("address", &NodeEntry::address, Text("host name or address", WrongAddress),
-                                       "How other ranks reach it. Default: its name.")});
+  const auto record = Record<NodeEntry>(
+      "a node", {RequiredKey("name", &NodeEntry::name, name, "Its name."),
+                 Key("address", &NodeEntry::address, AddressType(), "How other ranks reach it. Default: its name.")});
   Type<NodeEntry> type;
   type.words = "a node";
   type.record = record.record;
+  type.schema = {{"anyOf", {name.schema, record.schema}}};
   type.decode = [name, record](const YamlValue& value, Problems& problems, NodeEntry& out) {
     if (value.kind == YamlValue::Kind::kScalar) return name.decode(value, problems, out.name);
     if (value.kind == YamlValue::Kind::kMap) return record.decode(value, problems, out);
@@ -52,11 +82,58 @@ Type<NodeEntry> NodeType() {
 }
 
 Type<OverrideEntries> OverridesType() {
-  return MapOf(Name("framework"), Raw("overrides"), "mapping of framework to its overrides");
+  return MapOf(Name("framework"), Raw("overrides", {{"type", "object"}}), "mapping of framework to its overrides");
+}
+
+// A size, or `unlimited`.
+Type<int64_t> MemlockType(const Type<int64_t>& size) {
+  Type<int64_t> type;
+  type.words = fmt::format("{}, or unlimited", size.words);
+  type.schema = {{"anyOf", {size.schema, Schema{{"const", "unlimited"}}}}};
+  type.decode = [size, words = type.words](const YamlValue& value, Problems& problems, int64_t& out) {
+    if (value.kind == YamlValue::Kind::kScalar && value.text == "unlimited") {
+      out = core::kUnlimited;
+      return true;
+    }
+    Problems wrong_size("");
+    if (size.decode(value, wrong_size, out)) return true;
+    AddMismatch(value, fmt::format("a {}", words), problems);
+    return false;
+  };
+  return type;
+}
+
+Type<core::CardShare> CardShareType() {
+  using core::CardShare;
+  const Type<int64_t> size = ByteSize(int64_t{1} << 20, int64_t{1} << 50);
+  return Record<CardShare>(
+      "per_card", {Key("cpus", &CardShare::cpus, Optional(SmallInteger(1, 4096)), "Processor cores."),
+                   Key("memory", &CardShare::memory_bytes, Optional(size), "Main memory."),
+                   Key("shm", &CardShare::shm_bytes, Optional(size), "Shared memory (/dev/shm), part of `memory`."),
+                   Key("memlock", &CardShare::memlock_bytes, Optional(MemlockType(size)),
+                       "Memory that may be locked, as RDMA needs.")});
+}
+
+Type<WindowEntry> WindowType() {
+  const auto grace = DurationBetween(absl::ZeroDuration(), absl::Hours(24));
+  return Record<WindowEntry>(
+      "a window",
+      {Key("timezone", &WindowEntry::timezone, TimeZone(), "Zone of its times."),
+       RequiredKey("open", &WindowEntry::open, OpenHours(),
+                   "By day: monday to sunday, weekdays, weekend or daily. `22:00-07:00` ends on the next day."),
+       Key("profiles", &WindowEntry::profiles, ListOf(At(Name("name")), "list of profiles"),
+           "Only for jobs of these profiles. Default: all of the series."),
+       Key("grace", &WindowEntry::grace, grace, "Between the warning and TERM when it closes."),
+       Key("min_remaining", &WindowEntry::min_remaining, DurationBetween(absl::ZeroDuration(), absl::Hours(24 * 7)),
+           "A job whose time limit fits no window starts only with this much time left.")});
+}
+
+Type<decode::Entries<std::string, std::string>> LabelsType() {
+  return MapOf(Scalar("label"), Text("text"), "mapping of text");
 }
 
 Type<SeriesEntry> SeriesType() {
-  const auto executor = Optional(At(Text("provider/profile of an executor")));
+  const auto executor = Optional(At(Text("provider/profile of an executor", nullptr, "^[^/]+/[^/]+$")));
   return Record<SeriesEntry>(
       "a series",
       {Key("description", &SeriesEntry::description, Text("text"), "For people."),
@@ -72,8 +149,14 @@ Type<SeriesEntry> SeriesType() {
            "The same for jobs of several nodes or pools. Default: `executor`."),
        Key("env", &SeriesEntry::env, EnvType(), "Environment of its jobs, such as NCCL's."),
        Key("locked_env", &SeriesEntry::locked_env, EnvType(), "Environment that no one overrides, not even --env."),
+       Key("per_card", &SeriesEntry::per_card, At(CardShareType()),
+           "What a job gets with each card, on a cpu series with each node. Default: what the engine gives."),
        Key("constraint", &SeriesEntry::constraint, Text("text"),
-           "sbatch --constraint; slurm refuses a series without.")});
+           "sbatch --constraint; slurm refuses a series without."),
+       Key("node_selector", &SeriesEntry::node_selector, LabelsType(),
+           "Labels of its nodes in kubernetes; over the executor's `node_selector`."),
+       Key("windows", &SeriesEntry::windows, ListOf(WindowType(), "list of windows"),
+           "When its jobs may run. Checked, and not acted on by this version.")});
 }
 
 Type<ShapeEntry> ShapeType() {

@@ -8,17 +8,26 @@
 #include <string>
 #include <vector>
 
-#include "config/type.h"
+#include "absl/time/time.h"
 #include "core/registry.h"
+#include "decode/type.h"
 
 namespace tp::config {
 
-using EnvEntries = Entries<std::string, std::string>;
-using OverrideEntries = Entries<std::string, YamlValue>;  // by framework
+using EnvEntries = decode::Entries<std::string, std::string>;
+using OverrideEntries = decode::Entries<std::string, decode::YamlValue>;  // by framework
 
 struct NodeEntry {
-  Located<std::string> name;
+  decode::Located<std::string> name;
   std::string address;  // empty: the name
+};
+
+struct WindowEntry {
+  std::vector<decode::Located<std::string>> profiles;
+  absl::TimeZone timezone = absl::UTCTimeZone();
+  std::vector<core::OpenInterval> open;
+  absl::Duration grace = core::Window{}.grace;
+  absl::Duration min_remaining = core::Window{}.min_remaining;
 };
 
 struct SeriesEntry {
@@ -26,11 +35,14 @@ struct SeriesEntry {
   int gpus_per_node = 0;
   std::vector<NodeEntry> nodes;
   bool virtual_cards = false;
-  std::optional<Located<std::string>> executor;
-  std::optional<Located<std::string>> executor_distributed;
+  std::optional<decode::Located<std::string>> executor;
+  std::optional<decode::Located<std::string>> executor_distributed;
   EnvEntries env;
   EnvEntries locked_env;
+  decode::Located<core::CardShare> per_card;
   std::string constraint;
+  decode::Entries<std::string, std::string> node_selector;
+  std::vector<WindowEntry> windows;
 };
 
 struct ShapeEntry {
@@ -39,26 +51,26 @@ struct ShapeEntry {
 };
 
 struct ProfileEntry {
-  Located<std::string> series;
+  decode::Located<std::string> series;
   std::string description;
-  Located<int64_t> default_shape{.value = 1, .at = {}};
+  decode::Located<int64_t> default_shape{.value = 1, .at = {}};
   EnvEntries env;
   OverrideEntries overrides;
-  Entries<int64_t, ShapeEntry> shapes;
+  decode::Entries<int64_t, ShapeEntry> shapes;
 };
 
 struct RegistryFile {
-  Entries<std::string, core::OverrideStyle> frameworks;
-  Entries<std::string, SeriesEntry> series;
-  Entries<std::string, ProfileEntry> profiles;
+  decode::Entries<std::string, core::OverrideStyle> frameworks;
+  decode::Entries<std::string, SeriesEntry> series;
+  decode::Entries<std::string, ProfileEntry> profiles;
 };
 
 // The description of registry.yaml.
-const Type<RegistryFile>& RegistryFileType();
+const decode::Type<RegistryFile>& RegistryFileType();
 
 // `executors` become the registry's. Dangling names, nodes that contradict themselves and shapes that
 // cannot be add to `problems`. Needs a file that was decoded without problems.
 core::Registry BuildRegistry(const RegistryFile& file, std::map<std::string, core::Executor> executors,
-                             Problems& problems);
+                             decode::Problems& problems);
 
 }  // namespace tp::config

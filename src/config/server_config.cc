@@ -5,11 +5,31 @@
 
 #include "base/duration.h"
 #include "base/status.h"
+#include "config/backend_config.h"
+#include "config/scalar_types.h"
 #include "core/ids.h"
-#include "core/resource.h"
+#include "decode/json_type.h"
 
 namespace tp::config {
 namespace {
+
+using decode::AddMismatch;
+using decode::At;
+using decode::ByteSize;
+using decode::Choice;
+using decode::DurationBetween;
+using decode::Key;
+using decode::ListOf;
+using decode::Name;
+using decode::Optional;
+using decode::Problems;
+using decode::Record;
+using decode::RequiredKey;
+using decode::Schema;
+using decode::SmallInteger;
+using decode::Text;
+using decode::Type;
+using decode::YamlValue;
 
 constexpr absl::Duration kShortest = absl::Milliseconds(100);
 constexpr absl::Duration kDay = absl::Hours(24);
@@ -46,6 +66,7 @@ std::optional<ListenAddress> ParseListenAddress(std::string_view text) {
 Type<ListenAddress> ListenType() {
   Type<ListenAddress> type;
   type.words = "host:port on the loopback interface";
+  type.schema = {{"type", "string"}, {"pattern", "^.+:[0-9]{1,5}$"}};
   type.decode = [](const YamlValue& value, Problems& problems, ListenAddress& out) {
     const bool scalar = value.kind == YamlValue::Kind::kScalar;
     const std::optional<ListenAddress> address = scalar ? ParseListenAddress(value.text) : std::nullopt;
@@ -68,45 +89,17 @@ Type<ListenAddress> ListenType() {
 }
 
 Type<std::string> DeploymentType() {
-  return Text("a letter and up to nine of [a-z0-9]", [](const std::string& name) -> std::optional<std::string> {
+  const auto check = [](const std::string& name) -> std::optional<std::string> {
     const absl::Status status = core::CheckDeploymentName(name);
     if (status.ok()) return std::nullopt;
     return std::string(Message(status));
-  });
-}
-
-std::optional<std::string> WrongRoot(const std::string& path) {
-  if (path.empty() || path[0] != '/') return fmt::format("{} is not an absolute path", Quoted(path));
-  if ((path + "/").find("/../") != std::string::npos || (path + "/").find("/./") != std::string::npos) {
-    return fmt::format("{} holds . or ..; write the path out", Quoted(path));
-  }
-  if (path.find_first_not_of('/') == std::string::npos) return "the root directory itself cannot be storage.root";
-  return std::nullopt;
-}
-
-Type<absl::TimeZone> ZoneType() {
-  Type<absl::TimeZone> type;
-  type.words = "IANA time zone";
-  type.decode = [](const YamlValue& value, Problems& problems, absl::TimeZone& out) {
-    if (value.kind != YamlValue::Kind::kScalar) {
-      AddMismatch(value, "a time zone such as Europe/Berlin", problems);
-      return false;
-    }
-    // Absl also takes file names and offsets; neither is a zone that people can read.
-    const bool path = value.text.empty() || value.text[0] == '/' || value.text.find("..") != std::string::npos;
-    if (!path && absl::LoadTimeZone(value.text, &out)) return true;
-    problems.Add(value.at, fmt::format("there is no time zone {}; write one such as Europe/Berlin or UTC, and see that "
-                                       "the package tzdata is installed",
-                                       Quoted(value.text)));
-    return false;
   };
-  type.text = [](const absl::TimeZone& zone) { return std::string(zone.name()); };
-  return type;
+  return Text("a letter and up to nine of [a-z0-9]", check, "^[a-z][a-z0-9]{0,9}$");
 }
 
-bool DecodeCardIds(const YamlValue& value, Problems& problems, std::vector<int>& out) {
-  const Type<int> id = SmallInteger(0, 63);
-  bool good = ListOf(id, "").decode(value, problems, out);
+bool DecodeCardIds(const Type<std::vector<int>>& ids, const YamlValue& value, Problems& problems,
+                   std::vector<int>& out) {
+  bool good = ids.decode(value, problems, out);
   for (size_t i = 0; good && i < out.size(); ++i) {
     if (std::count(out.begin(), out.end(), out[i]) == 1) continue;
     problems.Add(value.items[i].at, fmt::format("card {} is here twice", out[i]));
@@ -117,11 +110,14 @@ bool DecodeCardIds(const YamlValue& value, Problems& problems, std::vector<int>&
 
 Type<DockerCards> DockerCardsType() {
   Type<DockerCards> type;
+  Type<std::vector<int>> ids = ListOf(SmallInteger(0, 63), "list of card indices");
+  ids.schema["uniqueItems"] = true;
   type.words = "all, none, or a list of card indices";
-  type.decode = [words = type.words](const YamlValue& value, Problems& problems, DockerCards& out) {
+  type.schema = {{"anyOf", {Schema{{"enum", {"all", "none"}}}, ids.schema}}};
+  type.decode = [words = type.words, ids](const YamlValue& value, Problems& problems, DockerCards& out) {
     if (value.kind == YamlValue::Kind::kList) {
       out.kind = DockerCards::Kind::kList;
-      return DecodeCardIds(value, problems, out.ids);
+      return DecodeCardIds(ids, value, problems, out.ids);
     }
     if (value.kind == YamlValue::Kind::kScalar && (value.text == "all" || value.text == "none")) {
       out.kind = value.text == "all" ? DockerCards::Kind::kAll : DockerCards::Kind::kNone;
@@ -134,14 +130,7 @@ Type<DockerCards> DockerCardsType() {
   return type;
 }
 
-std::vector<std::string> BackendNames() {
-  std::vector<std::string> names;
-  names.reserve(core::kBackends.size());
-  for (const core::BackendTraits& backend : core::kBackends) names.emplace_back(backend.name);
-  return names;
-}
-
-Type<std::string> MakeBackendNameType() {
+Type<std::string> BackendNameType() {
   std::vector<std::pair<std::string, std::string>> choices;
   for (const std::string& name : BackendNames()) choices.emplace_back(name, name);
   return Choice(choices);
@@ -160,8 +149,17 @@ Type<ServerFile::Server> ServerType() {
 Type<ServerFile::Storage> StorageType() {
   using Storage = ServerFile::Storage;
   return Record<Storage>(
-      "storage", {Key("root", &Storage::root, Text("absolute path", WrongRoot),
+      "storage", {Key("root", &Storage::root, AbsolutePath(),
                       "Where runs keep output, results and records. Default: `runs` in tpd's data directory.")});
+}
+
+Type<ServerFile::Snapshots> SnapshotsType() {
+  using Snapshots = ServerFile::Snapshots;
+  constexpr int64_t kLargest = int64_t{1} << 50;
+  return Record<Snapshots>("snapshots", {Key("max_size", &Snapshots::max_size, ByteSize(1 << 20, kLargest),
+                                             "Largest working directory that can be submitted."),
+                                         Key("max_user_size", &Snapshots::max_user_size, ByteSize(1 << 20, kLargest),
+                                             "What all snapshots of one user may come to.")});
 }
 
 Type<core::Policy> PolicyType() {
@@ -192,7 +190,7 @@ Type<core::Policy> PolicyType() {
 
 Type<ServerFile::Accounting> AccountingType() {
   using Accounting = ServerFile::Accounting;
-  return Record<Accounting>("accounting", {Key("timezone", &Accounting::timezone, ZoneType(),
+  return Record<Accounting>("accounting", {Key("timezone", &Accounting::timezone, TimeZone(),
                                                "Zone whose months GPU-hours are counted by.")});
 }
 
@@ -210,39 +208,79 @@ Type<ServerFile::Platform> PlatformType() {
            "The machine that the docker backend runs on.")});
 }
 
-Type<ExecutorEntry> ExecutorType() {
+// An executor before its backend says what its `config` is.
+struct RawExecutor {
+  std::string provider;
+  std::string profile;
+  std::string backend;
+  std::optional<YamlValue> config;
+};
+
+Type<RawExecutor> RawExecutorType() {
   const auto provider = Choice<std::string>({{"cpu", "cpu"}, {"gpu", "gpu"}, {"gpu_distributed", "gpu_distributed"}});
-  return Record<ExecutorEntry>(
-      "an executor", {RequiredKey("provider", &ExecutorEntry::provider, provider, "What kind of jobs it runs."),
-                      RequiredKey("profile", &ExecutorEntry::profile, Name("name"),
-                                  "Its name; a series points at `provider/profile`."),
-                      RequiredKey("backend", &ExecutorEntry::backend, BackendNameType(), "The engine."),
-                      Key("config", &ExecutorEntry::config, Optional(Raw("the backend's keys, see below")),
-                          "Over `executor_defaults` of the backend: mappings merge, lists replace.")});
+  const auto config = decode::Raw("the backend's keys, see `executor_defaults`", {{"type", "object"}});
+  return Record<RawExecutor>(
+      "an executor",
+      {RequiredKey("provider", &RawExecutor::provider, provider, "What kind of jobs it runs."),
+       RequiredKey("profile", &RawExecutor::profile, Name("name"), "Its name; a series points at `provider/profile`."),
+       RequiredKey("backend", &RawExecutor::backend, BackendNameType(), "The engine."),
+       Key("config", &RawExecutor::config, Optional(config),
+           "Over `executor_defaults` of the backend: mappings merge, lists replace.")});
+}
+
+// For each backend: where an executor names it, its config has the backend's keys.
+Schema ConfigsByBackend() {
+  Schema rules = Schema::array();
+  for (const std::string& backend : BackendNames()) {
+    const Schema named = {{"properties", {{"backend", {{"const", backend}}}}},
+                          {"required", Schema::array({"backend"})}};
+    rules.push_back({{"if", named}, {"then", {{"properties", {{"config", BackendConfigType(backend).schema}}}}}});
+  }
+  return rules;
+}
+
+Type<ExecutorEntry> ExecutorType() {
+  const Type<RawExecutor> raw_type = RawExecutorType();
+  Type<ExecutorEntry> type;
+  type.words = raw_type.words;
+  type.record = raw_type.record;
+  type.schema = raw_type.schema;
+  type.schema["allOf"] = ConfigsByBackend();
+  type.decode = [raw_type](const YamlValue& value, Problems& problems, ExecutorEntry& out) {
+    RawExecutor raw;
+    bool good = raw_type.decode(value, problems, raw);
+    if (raw.config && !raw.backend.empty()) {
+      good = BackendConfigType(raw.backend).decode(*raw.config, problems, out.config) && good;
+    }
+    out.provider = std::move(raw.provider);
+    out.profile = std::move(raw.profile);
+    out.backend = std::move(raw.backend);
+    return good;
+  };
+  return type;
 }
 
 Type<ServerFile::Jobs> JobsType() {
   using Jobs = ServerFile::Jobs;
-  return Record<Jobs>(
-      "jobs", {Key("executors", &Jobs::executors, ListOf(At(ExecutorType()), "list of executors"),
-                   "cpu/default and gpu/default exist in any case."),
-               Key("executor_defaults", &Jobs::executor_defaults,
-                   MapOf(BackendNameType(), Raw("the backend's keys, see below"), "mapping of backend to its keys"),
-                   "What every executor of a backend starts from."),
-               Key("log_max_size", &Jobs::log_max_size, ByteSize(int64_t{1} << 16, int64_t{1} << 44),
-                   "Cap of one rank's log; the oldest part goes first."),
-               Key("heartbeat", &Jobs::heartbeat, DurationBetween(kShortest, absl::Minutes(5)),
-                   "How often a rank gives a sign of life.")});
+  return Record<Jobs>("jobs", {Key("executors", &Jobs::executors, ListOf(At(ExecutorType()), "list of executors"),
+                                   "cpu/default and gpu/default exist in any case."),
+                               Key("executor_defaults", &Jobs::executor_defaults, ExecutorDefaultsType(),
+                                   "What every executor of a backend starts from."),
+                               Key("log_max_size", &Jobs::log_max_size, ByteSize(int64_t{1} << 16, int64_t{1} << 44),
+                                   "Cap of one rank's log; the oldest part goes first."),
+                               Key("heartbeat", &Jobs::heartbeat, DurationBetween(kShortest, absl::Minutes(5)),
+                                   "How often a rank gives a sign of life.")});
 }
 
 Type<ServerFile> MakeServerFileType() {
-  return Record<ServerFile>("tpd.yaml",
-                            {Key("server", &ServerFile::server, ServerType(), "The daemon itself."),
-                             Key("storage", &ServerFile::storage, StorageType(), "Where things are kept."),
-                             Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience."),
-                             Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
-                             Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
-                             Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});
+  return Record<ServerFile>(
+      "tpd.yaml", {Key("server", &ServerFile::server, ServerType(), "The daemon itself."),
+                   Key("storage", &ServerFile::storage, StorageType(), "Where things are kept."),
+                   Key("snapshots", &ServerFile::snapshots, At(SnapshotsType()), "Limits of what is uploaded."),
+                   Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience."),
+                   Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
+                   Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
+                   Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});
 }
 
 std::string WithoutTrailingSlashes(std::string path) {
@@ -256,11 +294,6 @@ std::string ListenAddress::text() const {
   return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
 }
 
-const Type<std::string>& BackendNameType() {
-  static const Type<std::string> type = MakeBackendNameType();
-  return type;
-}
-
 const Type<ServerFile>& ServerFileType() {
   static const Type<ServerFile> type = MakeServerFileType();
   return type;
@@ -271,12 +304,16 @@ ServerConfig BuildServerConfig(const ServerFile& file, bool in_kubernetes, Probl
   config.listen = file.server.listen;
   config.deployment = file.server.deployment;
   config.storage_root = WithoutTrailingSlashes(file.storage.root);
+  config.snapshots = {.max_bytes = file.snapshots.value.max_size, .max_user_bytes = file.snapshots.value.max_user_size};
   config.policy = file.scheduling.value;
   config.log_max_bytes = file.jobs.log_max_size;
   config.heartbeat = file.jobs.heartbeat;
   config.accounting_zone = file.accounting.timezone;
   config.default_backend = file.platform.default_backend.value_or(in_kubernetes ? "kubernetes_job" : "local");
   config.docker_cards = file.platform.docker.reserved_gpu_device_ids;
+  if (config.snapshots.max_bytes > config.snapshots.max_user_bytes) {
+    problems.Add(file.snapshots.at, "max_size is larger than max_user_size: nobody could submit so much");
+  }
   if (config.policy.relaunch_backoff > config.policy.relaunch_backoff_max) {
     problems.Add(file.scheduling.at, fmt::format("relaunch_backoff ({}) is longer than relaunch_backoff_max ({})",
                                                  DurationText(config.policy.relaunch_backoff),

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/time/time.h"
-#include "config/type.h"
 #include "core/step.h"
+#include "decode/type.h"
 
 namespace tp::config {
 
@@ -28,10 +30,18 @@ struct DockerCards {
   bool operator==(const DockerCards&) const = default;
 };
 
+// Limits of uploaded working directories.
+struct SnapshotLimits {
+  int64_t max_bytes = int64_t{1} << 30;        // of one snapshot
+  int64_t max_user_bytes = int64_t{50} << 30;  // of all that a user's runs refer to
+  bool operator==(const SnapshotLimits&) const = default;
+};
+
 struct ServerConfig {
   ListenAddress listen;
   std::string deployment = "tp";
   std::string storage_root;  // absolute; empty: below tpd's data directory
+  SnapshotLimits snapshots;
   core::Policy policy;
   int64_t log_max_bytes = int64_t{1} << 30;  // of one rank
   absl::Duration heartbeat = absl::Seconds(10);
@@ -47,7 +57,7 @@ struct ExecutorEntry {
   std::string provider;
   std::string profile;
   std::string backend;
-  std::optional<YamlValue> config;
+  nlohmann::json config = nlohmann::json::object();  // by BackendConfigType(backend)
 };
 
 struct ServerFile {
@@ -57,6 +67,10 @@ struct ServerFile {
   };
   struct Storage {
     std::string root;
+  };
+  struct Snapshots {
+    int64_t max_size = SnapshotLimits{}.max_bytes;
+    int64_t max_user_size = SnapshotLimits{}.max_user_bytes;
   };
   struct Accounting {
     absl::TimeZone timezone = absl::UTCTimeZone();
@@ -69,28 +83,26 @@ struct ServerFile {
     Docker docker;
   };
   struct Jobs {
-    std::vector<Located<ExecutorEntry>> executors;
-    Entries<std::string, YamlValue> executor_defaults;  // by backend
+    std::vector<decode::Located<ExecutorEntry>> executors;
+    nlohmann::json executor_defaults = nlohmann::json::object();  // by backend
     int64_t log_max_size = ServerConfig{}.log_max_bytes;
     absl::Duration heartbeat = ServerConfig{}.heartbeat;
   };
 
   Server server;
   Storage storage;
-  Located<core::Policy> scheduling;
+  decode::Located<Snapshots> snapshots;
+  decode::Located<core::Policy> scheduling;
   Accounting accounting;
   Platform platform;
   Jobs jobs;
 };
 
 // The description of tpd.yaml.
-const Type<ServerFile>& ServerFileType();
-
-// A name of core::kBackends.
-const Type<std::string>& BackendNameType();
+const decode::Type<ServerFile>& ServerFileType();
 
 // What the file says, with defaults; `in_kubernetes` decides the default backend where none is named.
 // Rules between keys add to `problems`. Needs a file that was decoded without problems.
-ServerConfig BuildServerConfig(const ServerFile& file, bool in_kubernetes, Problems& problems);
+ServerConfig BuildServerConfig(const ServerFile& file, bool in_kubernetes, decode::Problems& problems);
 
 }  // namespace tp::config

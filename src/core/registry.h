@@ -10,12 +10,42 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/time/time.h"
+
 namespace tp::core {
 
 struct Node {
   std::string name;
   std::string address;  // how ranks reach it
   bool operator==(const Node&) const = default;
+};
+
+// What a job gets with each card; on a cpu series with each node. Absent: the engine's own default.
+struct CardShare {
+  std::optional<int> cpus;
+  std::optional<int64_t> memory_bytes;
+  std::optional<int64_t> shm_bytes;
+  std::optional<int64_t> memlock_bytes;  // kUnlimited: no limit
+  bool operator==(const CardShare&) const = default;
+};
+inline constexpr int64_t kUnlimited = -1;
+
+// From a wall-clock minute of a weekday to one of the same day, or of the next where it is not later.
+struct OpenInterval {
+  int weekday = 0;  // 0: Monday
+  int from_minute = 0;
+  int to_minute = 0;  // up to 1440, the end of the day
+  auto operator<=>(const OpenInterval&) const = default;
+};
+
+// When jobs of a series may run. Checked when read; the WINDOW gate does not look at it yet.
+struct Window {
+  std::vector<std::string> profiles;  // only for jobs of these; empty: all of the series
+  absl::TimeZone zone = absl::UTCTimeZone();
+  std::vector<OpenInterval> open;  // sorted
+  absl::Duration grace = absl::Minutes(5);
+  absl::Duration min_remaining = absl::Minutes(30);
+  bool operator==(const Window&) const = default;
 };
 
 struct Series {
@@ -28,7 +58,10 @@ struct Series {
   std::string executor_distributed;  // for several nodes or pools; empty: `executor`
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> locked_env;
-  std::string constraint;  // slurm
+  CardShare per_card;
+  std::string constraint;                            // slurm
+  std::map<std::string, std::string> node_selector;  // kubernetes, over the executor's
+  std::vector<Window> windows;
   bool operator==(const Series&) const = default;
 };
 

@@ -330,10 +330,11 @@ TEST(Load, ANodeMayBelongToSeveralSeries) {
 
 TEST(Load, ProblemsOfBothFilesAreToldTogether) {
   const auto loaded = Load({.server = {"tpd.yaml", "a: 1\n"}, .registry = {"registry.yaml", "b: 1\n"}});
-  EXPECT_EQ(
-      Message(loaded.status()),
-      "tpd.yaml:1:1: unknown key 'a' in tpd.yaml; there are server, storage, scheduling, accounting, platform, jobs\n"
-      "registry.yaml:1:1: unknown key 'b' in registry.yaml; there are frameworks, series, profiles");
+  EXPECT_EQ(Message(loaded.status()),
+            "tpd.yaml:1:1: unknown key 'a' in tpd.yaml; there are server, storage, snapshots, scheduling, accounting, "
+            "platform, "
+            "jobs\n"
+            "registry.yaml:1:1: unknown key 'b' in registry.yaml; there are frameworks, series, profiles");
 }
 
 // --- Directories ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "api/configuration_port.h"
 #include "api/loop_port.h"
 #include "api/page_token.h"
 #include "api/watch_hub.h"
@@ -35,6 +36,7 @@ struct Context {
   LoopPort& loop;
   store::Reader& reader;
   snapshot::Store& snapshots;
+  ConfigurationPort& configuration;
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<absl::Time()> now;
   std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused

@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 
+#include "api/convert.h"
 #include "core/placement.h"
 #include "core/resource.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::string_view kListSeries = "/tp.v1.RegistryService/ListSeries";
 constexpr std::string_view kListProfiles = "/tp.v1.RegistryService/ListProfiles";
+constexpr std::string_view kGetRegistryStatus = "/tp.v1.RegistryService/GetRegistryStatus";
 constexpr int kRunsPerRead = 500;
 
 // What the live attempts hold, as committed.
@@ -71,6 +74,26 @@ absl::Status Profiles(Context& context, v1::ListProfilesResponse* response) {
   return absl::OkStatus();
 }
 
+void AddLines(const std::string& text, v1::RegistryFault* fault) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) fault->add_problems(line);
+}
+
+absl::Status Status(Context& context, v1::GetRegistryStatusResponse* response) {
+  const RegistryStatus status = context.configuration.Status();
+  response->set_version(status.version);
+  *response->mutable_loaded_at() = ToProto(status.loaded_at);
+  response->set_source_sha256(status.source_sha256);
+  response->set_directory(status.directory);
+  if (status.last_fault) {
+    *response->mutable_last_fault()->mutable_at() = ToProto(status.last_fault->at);
+    AddLines(status.last_fault->text, response->mutable_last_fault());
+  }
+  response->set_differs_on_disk(status.differs_on_disk);
+  for (const std::string& key : status.restart_keys) response->add_restart_keys(key);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* RegistryService::ListSeries(grpc::CallbackServerContext* server_context,
@@ -85,6 +108,13 @@ grpc::ServerUnaryReactor* RegistryService::ListProfiles(grpc::CallbackServerCont
                                                         v1::ListProfilesResponse* response) {
   return RunUnarySync(context_, context_.calls, server_context, kListProfiles,
                       [=, this](const Call& /*call*/) { return Profiles(context_, response); });
+}
+
+grpc::ServerUnaryReactor* RegistryService::GetRegistryStatus(grpc::CallbackServerContext* server_context,
+                                                             const v1::GetRegistryStatusRequest* /*request*/,
+                                                             v1::GetRegistryStatusResponse* response) {
+  return RunUnarySync(context_, context_.files, server_context, kGetRegistryStatus,
+                      [=, this](const Call& /*call*/) { return Status(context_, response); });
 }
 
 }  // namespace tp::api

@@ -42,6 +42,7 @@ struct Server::State {
       : context{.loop = parts.loop,
                 .reader = parts.reader,
                 .snapshots = parts.snapshots,
+                .configuration = parts.configuration,
                 .registry = std::move(parts.registry),
                 .now = parts.now,
                 .may_take_work = std::move(parts.may_take_work),

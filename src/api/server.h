@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "api/configuration_port.h"
 #include "api/context.h"
 #include "api/loop_port.h"
 #include "core/registry.h"
@@ -36,6 +37,7 @@ struct ServerParts {
   LoopPort& loop;
   store::Reader& reader;
   snapshot::Store& snapshots;
+  ConfigurationPort& configuration;
   std::function<std::shared_ptr<const core::Registry>()> registry;  // thread-safe
   std::function<absl::Time()> now;                                  // thread-safe
   // Thread-safe. RESOURCE_EXHAUSTED with the reason while submissions and uploads are refused.

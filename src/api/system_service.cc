@@ -2,10 +2,13 @@
 
 #include <string>
 
+#include "api/reload.h"
+
 namespace tp::api {
 namespace {
 
 constexpr std::string_view kGetServerInfo = "/tp.v1.SystemService/GetServerInfo";
+constexpr std::string_view kReloadConfiguration = "/tp.v1.SystemService/ReloadConfiguration";
 constexpr std::string_view kWhoAmI = "/tp.v1.SystemService/WhoAmI";
 
 absl::Status ServerInfo(Context& context, v1::GetServerInfoResponse* response) {
@@ -36,6 +39,15 @@ grpc::ServerUnaryReactor* SystemService::WhoAmI(grpc::CallbackServerContext* ser
                                                 const v1::WhoAmIRequest* /*request*/, v1::WhoAmIResponse* response) {
   return RunUnarySync(context_, context_.calls, server_context, kWhoAmI,
                       [=](const Call& call) { return Who(call, response); });
+}
+
+grpc::ServerUnaryReactor* SystemService::ReloadConfiguration(grpc::CallbackServerContext* server_context,
+                                                             const v1::ReloadConfigurationRequest* request,
+                                                             v1::ReloadConfigurationResponse* response) {
+  return RunUnary(context_, context_.files, server_context, kReloadConfiguration,
+                  [=, this](const Call& call, const Done& done) {
+                    tp::api::ReloadConfiguration(context_, call, *request, response, done);
+                  });
 }
 
 }  // namespace tp::api

@@ -37,10 +37,12 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.SnapshotService/CommitManifest", Role::kUser},
     {"/tp.v1.RegistryService/ListSeries", Role::kViewer},
     {"/tp.v1.RegistryService/ListProfiles", Role::kViewer},
+    {"/tp.v1.RegistryService/GetRegistryStatus", Role::kOperator},
     {"/tp.v1.UsageService/QueryUsage", Role::kViewer},
     {"/tp.v1.UsageService/ListIntervals", Role::kViewer},
     {"/tp.v1.SystemService/GetServerInfo", Role::kViewer},
     {"/tp.v1.SystemService/WhoAmI", Role::kViewer},
+    {"/tp.v1.SystemService/ReloadConfiguration", Role::kAdmin},
 };
 
 }  // namespace

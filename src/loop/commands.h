@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -11,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/gates.h"
+#include "core/registry.h"
 #include "core/revision.h"
 #include "core/run.h"
 #include "core/step.h"
@@ -61,8 +63,15 @@ struct RemoveRun {
 struct AddSnapshot {
   store::SnapshotRow snapshot;
 };
+// The registry comes into force; `answer` is what a repeated request is told, `detail` goes to the audit.
+struct ReloadRegistry {
+  std::shared_ptr<const core::Registry> registry;
+  std::string answer;
+  std::string detail;
+};
 
-using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot>;
+using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
+                            ReloadRegistry>;
 
 // A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
 // operators and admins any; PERMISSION_DENIED.

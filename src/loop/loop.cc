@@ -105,13 +105,17 @@ void Loop::Take(Input& input) {
                  },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
                  [&](const AttemptObserved& observed) { TakeObserved(observed); },
-                 [&](RegistryMessage& registry) {
-                   registry_ = std::move(registry);
-                   capacity_.Reload(*registry_);
-                   queued_.LookAtAll();
-                 },
+                 [&](RegistryMessage& registry) { TakeRegistry(std::move(registry)); },
              },
              input);
+}
+
+// The newest counts, whatever order they come in.
+void Loop::TakeRegistry(std::shared_ptr<const core::Registry> registry) {
+  if (registry->version < registry_->version) return;
+  registry_ = std::move(registry);
+  capacity_.Reload(*registry_);
+  queued_.LookAtAll();
 }
 
 void Loop::TakeObserved(const AttemptObserved& observed) {

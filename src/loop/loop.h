@@ -128,6 +128,7 @@ class Loop {
 
   // Messages (loop.cc)
   void Take(Input& input);
+  void TakeRegistry(std::shared_ptr<const core::Registry> registry);
   void TakeObserved(const AttemptObserved& observed);
   void TakeTimers();
 

@@ -133,6 +133,14 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                           Audit(command, 0, "snapshot " + add.snapshot.id);
                           return answer;
                         },
+                        [&](const ReloadRegistry& reload) -> absl::StatusOr<Answer> {
+                          TakeRegistry(reload.registry);
+                          Answer answer;
+                          answer.note = reload.answer;
+                          Remember(command, answer);
+                          Audit(command, 0, reload.detail);
+                          return answer;
+                        },
                     },
                     command.action);
 }

@@ -21,7 +21,6 @@
 #include "store/disk.h"
 #include "tpd/client_file.h"
 #include "tpd/data_dir.h"
-#include "tpd/in_kubernetes.h"
 #include "tpd/logging.h"
 #include "tpd/run_storage.h"
 
@@ -70,10 +69,33 @@ std::vector<std::string> MissingBackends(const core::Registry& registry) {
   return {missing.begin(), missing.end()};
 }
 
-void WarnOfMissingBackends(const core::Registry& registry) {
-  const std::vector<std::string> missing = MissingBackends(registry);
-  if (missing.empty()) return;
-  spdlog::warn("this tpd has no backend {}: steps that need it stay in QUEUED (BACKEND)", fmt::join(missing, ", "));
+std::vector<std::string> SeriesWithWindows(const core::Registry& registry) {
+  std::vector<std::string> names;
+  for (const auto& [name, series] : registry.series) {
+    if (!series.windows.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+// What the files say and this tpd does not do.
+void Warn(const core::Registry& registry) {
+  if (const auto missing = MissingBackends(registry); !missing.empty()) {
+    spdlog::warn("this tpd has no backend {}: steps that need it stay in QUEUED (BACKEND)", fmt::join(missing, ", "));
+  }
+  if (const auto names = SeriesWithWindows(registry); !names.empty()) {
+    spdlog::warn("this tpd does not act on schedule windows: jobs of {} run at any time", fmt::join(names, ", "));
+  }
+}
+
+void LogReload(const api::ReloadPlan& plan) {
+  std::vector<std::string> changes;
+  for (const config::Change& change : plan.changes) changes.push_back(change.text());
+  spdlog::info("configuration read again, registry version {}: {}", plan.candidate->version,
+               changes.empty() ? "no change" : fmt::format("{}", fmt::join(changes, ", ")));
+  if (!plan.restart_keys.empty()) {
+    spdlog::warn("tpd.yaml: {} come into force with a restart", fmt::join(plan.restart_keys, ", "));
+  }
+  if (!plan.changes.empty()) Warn(*plan.candidate);
 }
 
 }  // namespace
@@ -91,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
 }
 
 Daemon::~Daemon() {
+  watcher_.reset();
   if (server_) {
     RemoveClientFile(options_.data_directory);
     server_->Stop();
@@ -100,11 +123,9 @@ Daemon::~Daemon() {
 }
 
 absl::Status Daemon::LoadConfiguration() {
-  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory, InKubernetes()));
-  config_ = std::move(loaded.server);
-  WarnOfMissingBackends(loaded.registry);
-  registry_.Replace(std::move(loaded.registry));
-  const std::string root = config_.storage_root.empty() ? options_.data_directory + "/runs" : config_.storage_root;
+  TP_ASSIGN_OR_RETURN(configuration_, Configuration::Open(options_.config_directory));
+  Warn(*configuration_->registry());
+  const std::string root = config().storage_root.empty() ? options_.data_directory + "/runs" : config().storage_root;
   TP_ASSIGN_OR_RETURN(storage_root_, PrepareDirectory(root));
   return absl::OkStatus();
 }
@@ -154,7 +175,7 @@ absl::Status Daemon::EnterBootstrapToken() {
 
 absl::Status Daemon::StartBackends() {
   local::LocalOptions options;
-  options.deployment = config_.deployment;
+  options.deployment = config().deployment;
   options.storage_root = storage_root_;
   options.rank_binary = options_.rank_binary;
   TP_ASSIGN_OR_RETURN(std::unique_ptr<local::LocalBackend> local, local::LocalBackend::Create(std::move(options)));
@@ -195,8 +216,8 @@ absl::Status Daemon::ReportStrangers() {
 
 core::LaunchLayout Daemon::Layout() const {
   return {.storage_root = storage_root_,
-          .log_max_bytes = config_.log_max_bytes,
-          .heartbeat_ms = static_cast<int>(absl::ToInt64Milliseconds(config_.heartbeat))};
+          .log_max_bytes = config().log_max_bytes,
+          .heartbeat_ms = static_cast<int>(absl::ToInt64Milliseconds(config().heartbeat))};
 }
 
 loop::ThreadHooks Daemon::MakeHooks() {
@@ -212,11 +233,11 @@ loop::ThreadHooks Daemon::MakeHooks() {
 
 absl::Status Daemon::StartLoop() {
   loop::Settings settings;
-  settings.deployment = {.name = config_.deployment, .epoch = loaded_.meta.epoch};
-  settings.policy = config_.policy;
+  settings.deployment = {.name = config().deployment, .epoch = loaded_.meta.epoch};
+  settings.policy = config().policy;
   settings.layout = Layout();
-  settings.accounting_zone = config_.accounting_zone;
-  loop_ = std::make_unique<loop::Loop>(std::move(settings), std::move(loaded_), registry_.Get(), *driver_,
+  settings.accounting_zone = config().accounting_zone;
+  loop_ = std::make_unique<loop::Loop>(std::move(settings), std::move(loaded_), configuration_->registry(), *driver_,
                                        [] { return auth::Hex(auth::RandomBytes(kNonceBytes)); });
   loop_->SetListener([this](const loop::CommitNotice& notice) {
     for (const store::EventRow& event : notice.events) LogEvent(event);
@@ -229,20 +250,21 @@ absl::Status Daemon::StartLoop() {
 
 absl::Status Daemon::StartServer() {
   api::ServerOptions options;
-  options.address = config_.listen.host;
-  options.port = config_.listen.port;
+  options.address = config().listen.host;
+  options.port = config().listen.port;
   TP_ASSIGN_OR_RETURN(options.page_token_key,
                       auth::LoadOrCreateKey(options_.data_directory + "/page.key", kPageKeyBytes));
   TP_ASSIGN_OR_RETURN(const store::Meta meta, store_.reader->ReadMeta());
   options.revision = meta.revision;
   options.facts.version = options_.version;
-  options.facts.deployment = config_.deployment;
+  options.facts.deployment = config().deployment;
   options.facts.epoch = meta.epoch;
   options.facts.layout = Layout();
   api::ServerParts parts{.loop = *port_,
                          .reader = *store_.reader,
                          .snapshots = *snapshots_,
-                         .registry = [this] { return registry_.Get(); },
+                         .configuration = *configuration_,
+                         .registry = [this] { return configuration_->registry(); },
                          .now = [] { return absl::Now(); },
                          .may_take_work = [this]() -> absl::Status {
                            const auto free = store::FreeBytes(options_.data_directory);
@@ -256,15 +278,28 @@ absl::Status Daemon::StartServer() {
   loop_thread_->Start();
   TP_RETURN_IF_ERROR(WriteClientFile(options_.data_directory, server_->address(), TokenFile()));
   server_->SetServing(true);
+  StartWatching();
   return absl::OkStatus();
 }
 
-absl::Status Daemon::Reload() {
-  TP_ASSIGN_OR_RETURN(config::Loaded loaded, config::LoadDirectory(options_.config_directory, InKubernetes()));
-  if (loaded.server != config_) spdlog::warn("tpd.yaml has changed: what it says comes into force with a restart");
-  WarnOfMissingBackends(loaded.registry);
-  loop_thread_->Post(registry_.Replace(std::move(loaded.registry)));
-  return absl::OkStatus();
+// tpd serves without it too: SIGHUP and `tp admin reload` remain.
+void Daemon::StartWatching() {
+  if (options_.config_directory.empty()) return;
+  auto watcher = ConfigWatcher::Start(options_.config_directory, [this] { Reload(); });
+  if (!watcher.ok()) {
+    spdlog::warn("{}", Message(watcher.status()));
+    return;
+  }
+  watcher_ = *std::move(watcher);
+  if (configuration_->Status().differs_on_disk) Reload();  // changed while tpd started
+}
+
+void Daemon::Reload() {
+  const absl::Status status = configuration_->Reload([this](const api::ReloadPlan& plan) {
+    LogReload(plan);
+    if (!plan.changes.empty()) loop_thread_->Post(plan.candidate);
+  });
+  if (!status.ok()) spdlog::error("the configuration stays as it was: {}", Message(status));
 }
 
 void Daemon::CheckHealth() { server_->SetServing(loop_thread_->Stalled() < kStalledTooLong); }

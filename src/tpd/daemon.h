@@ -12,12 +12,12 @@
 #include "api/loop_port.h"
 #include "api/server.h"
 #include "backends/driver/driver.h"
-#include "config/load.h"
 #include "loop/loop.h"
 #include "loop/loop_thread.h"
 #include "snapshot/collector.h"
 #include "store/open.h"
-#include "tpd/registry_holder.h"
+#include "tpd/config_watcher.h"
+#include "tpd/configuration.h"
 
 namespace tp::tpd {
 
@@ -38,9 +38,9 @@ class Daemon {
   // Answers what is open, commits what was decided; jobs go on.
   ~Daemon();
 
-  // Reads the configuration again. The registry comes into force, the rest needs a restart. A fault leaves
-  // everything as it was.
-  absl::Status Reload();
+  // Reads the configuration again and logs what comes of it. The registry comes into force, the rest needs
+  // a restart. A fault leaves everything as it was. Thread-safe.
+  void Reload();
 
   // To be called about once a second: health follows the loop.
   void CheckHealth();
@@ -58,8 +58,10 @@ class Daemon {
   absl::Status ReportStrangers();
   absl::Status StartLoop();
   absl::Status StartServer();
+  void StartWatching();
   loop::ThreadHooks MakeHooks();
   core::LaunchLayout Layout() const;
+  const config::ServerConfig& config() const { return configuration_->server(); }
   std::string TokenFile() const { return options_.data_directory + "/token"; }
 
   // What the API posts goes to the loop's thread.
@@ -75,8 +77,7 @@ class Daemon {
   };
 
   const DaemonOptions options_;
-  config::ServerConfig config_;
-  RegistryHolder registry_;
+  std::unique_ptr<Configuration> configuration_;
   std::string storage_root_;
   store::OpenedStore store_;
   store::Loaded loaded_;
@@ -88,6 +89,7 @@ class Daemon {
   std::unique_ptr<loop::LoopThread> loop_thread_;
   std::unique_ptr<Port> port_;
   std::unique_ptr<api::Server> server_;
+  std::unique_ptr<ConfigWatcher> watcher_;
 };
 
 }  // namespace tp::tpd

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/status.h"
+#include "tpd/config_commands.h"
 #include "tpd/daemon.h"
 #include "tpd/data_dir.h"
 #include "tpd/faults.h"
@@ -66,22 +67,13 @@ absl::StatusOr<DaemonOptions> OptionsOf(const ServeArguments& arguments) {
   return options;
 }
 
-void Reload(Daemon& daemon) {
-  const absl::Status status = daemon.Reload();
-  if (status.ok()) {
-    spdlog::info("configuration read again");
-  } else {
-    spdlog::error("the configuration stays as it was: {}", Message(status));
-  }
-}
-
 // Until SIGTERM or SIGINT; SIGHUP reads the configuration again.
 void RunUntilSignalled(Daemon& daemon, const sigset_t& signals) {
   constexpr timespec kTick = {.tv_sec = 1, .tv_nsec = 0};
   for (;;) {
     const int signal = sigtimedwait(&signals, nullptr, &kTick);
     if (signal == SIGHUP) {
-      Reload(daemon);
+      daemon.Reload();
     } else if (signal > 0) {
       spdlog::info("{}: tpd ends, jobs go on", signal == SIGTERM ? "SIGTERM" : "SIGINT");
       return;
@@ -122,6 +114,13 @@ int Fsck(const std::string& data_argument) {
   return 0;
 }
 
+// 2 for every way in which a configuration cannot be used; problems stand alone on their lines.
+int CheckConfiguration(const std::string& directory) {
+  const absl::Status status = CheckConfig(directory);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
+  return status.ok() ? 0 : 2;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app{"tpd runs the jobs of research teams on shared GPU clusters."};
   app.require_subcommand(1);
@@ -134,6 +133,14 @@ int Main(int argc, char** argv) {
   serve_command->add_option("--log-level", serve.log_level, "trace, debug, info, warning or error");
   CLI::App* fsck_command = app.add_subcommand("fsck", "Check that what is stored agrees with itself; changes nothing");
   fsck_command->add_option("--data", serve.data, kDataHelp);
+  CLI::App* check_command =
+      app.add_subcommand("check-config", "Check tpd.yaml and registry.yaml; exit 2 with each problem");
+  check_command->add_option("--config", serve.config, "Directory of tpd.yaml and registry.yaml [built-in ones]");
+  std::string schema_kind;
+  CLI::App* schema_command = app.add_subcommand("schema", "Print the JSON Schema of a configuration file");
+  schema_command->add_option("FILE", schema_kind, "server (tpd.yaml) or registry (registry.yaml)")
+      ->required()
+      ->check(CLI::IsMember({"server", "registry"}));
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
   try {
     app.parse(argc, argv);
@@ -142,6 +149,11 @@ int Main(int argc, char** argv) {
   }
   if (version_command->parsed()) {
     std::printf("tpd %s\n", kVersion);
+    return 0;
+  }
+  if (check_command->parsed()) return CheckConfiguration(serve.config);
+  if (schema_command->parsed()) {
+    PrintSchema(schema_kind);
     return 0;
   }
   return fsck_command->parsed() ? Fsck(serve.data) : Serve(serve);

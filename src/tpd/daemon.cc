@@ -146,7 +146,10 @@ absl::Status Daemon::OpenStores() {
 }
 
 absl::Status Daemon::OpenSnapshots() {
-  TP_ASSIGN_OR_RETURN(snapshots_, snapshot::Store::Open(storage_root_, snapshot::Limits(), [] { return absl::Now(); }));
+  snapshot::Limits limits;
+  limits.max_bytes = config().snapshots.max_bytes;
+  limits.max_user_bytes = config().snapshots.max_user_bytes;
+  TP_ASSIGN_OR_RETURN(snapshots_, snapshot::Store::Open(storage_root_, limits, [] { return absl::Now(); }));
   snapshot::CollectorOptions options;
   options.needed = [this]() -> absl::StatusOr<absl::flat_hash_set<std::string>> {
     TP_ASSIGN_OR_RETURN(const std::vector<std::string> ids, store_.reader->NeededSnapshots());

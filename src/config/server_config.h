@@ -32,8 +32,8 @@ struct DockerCards {
 
 // Limits of uploaded working directories.
 struct SnapshotLimits {
-  int64_t max_bytes = int64_t{1} << 30;        // of one snapshot
-  int64_t max_user_bytes = int64_t{50} << 30;  // of all that a user's runs refer to
+  int64_t max_bytes = int64_t{2} << 30;         // of one snapshot
+  int64_t max_user_bytes = int64_t{100} << 30;  // of all that a user's runs refer to
   bool operator==(const SnapshotLimits&) const = default;
 };
 

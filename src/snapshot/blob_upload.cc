@@ -182,11 +182,13 @@ absl::Status BlobUpload::MakeDurable(const std::vector<Blob>& blobs) const {
   std::set<std::string> touched;
   for (const Blob& blob : blobs) {
     const std::string path = BlobPath(blob.sha256);
+    const std::string directory = path.substr(0, path.rfind('/'));
+    const bool first = touched.insert(directory).second;
+    if (first && mkdirat(folder, directory.c_str(), 0700) == 0) touched.insert("blobs");
     place_.index.AwaitRemovalOf(blob.sha256);
     if (renameat(folder, blob.temporary.c_str(), folder, path.c_str()) != 0) {
       return ErrnoStatus(errno, "rename to", PathOf(path));
     }
-    touched.insert(path.substr(0, path.rfind('/')));
   }
   for (const std::string& path : touched) {
     TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(PathOf(path)));

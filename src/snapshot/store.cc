@@ -39,10 +39,7 @@ absl::Status MakeFolders(const std::string& folder) {
   TP_ASSIGN_OR_RETURN(const Directory tmp, MakeDirectoriesBeneath(folder, "tmp", kDirectoryMode));
   TP_ASSIGN_OR_RETURN(const std::vector<std::string> left_over, NamesIn(tmp));
   for (const std::string& name : left_over) TP_RETURN_IF_ERROR(RemoveTree(tmp, name));
-  for (int prefix = 0; prefix < 256; ++prefix) {
-    TP_RETURN_IF_ERROR(MakeDirectoriesBeneath(folder, fmt::format("blobs/{:02x}", prefix), kDirectoryMode).status());
-  }
-  return absl::OkStatus();
+  return MakeDirectoriesBeneath(folder, "blobs", kDirectoryMode).status();
 }
 
 }  // namespace
@@ -59,8 +56,10 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& storage_ro
 
 absl::Status Store::ReadBlobs() {
   const absl::Time now = now_();
-  for (int prefix = 0; prefix < 256; ++prefix) {
-    TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(folder_.At(fmt::format("blobs/{:02x}", prefix))));
+  TP_ASSIGN_OR_RETURN(const Directory blobs, OpenDirectory(folder_.At("blobs")));
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> prefixes, NamesIn(blobs));
+  for (const std::string& prefix : prefixes) {
+    TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(blobs.At(prefix)));
     TP_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(directory));
     for (const std::string& name : names) {
       struct stat about {};

@@ -144,7 +144,8 @@ TEST_F(SnapshotTest, FindPutCommitGet) {
   EXPECT_EQ(got_.bytes(), 6);
   EXPECT_EQ(Get(std::string(64, 'd')).error_code(), StatusCode::NOT_FOUND);
   EXPECT_EQ(Get("../../x").error_code(), StatusCode::INVALID_ARGUMENT);
-  const auto& row = std::get<loop::AddSnapshot>(loop_.commands().at(0).action).snapshot;
+  const loop::Command command = loop_.commands().at(0);
+  const auto& row = std::get<loop::AddSnapshot>(command.action).snapshot;
   EXPECT_EQ(row.id, committed_.snapshot_id());
   EXPECT_EQ(row.owner, "ana");
 }
@@ -222,7 +223,7 @@ TEST_F(SnapshotTest, ABrokenUploadGoesOn) {
 
 TEST_F(SnapshotTest, LimitsAreToldAndKept) {
   v1::GetSnapshotLimitsResponse limits;
-  ASSERT_TRUE(stub_->GetSnapshotLimits(As("ana", store::Role::kViewer).get(), {}, &limits).ok());
+  ASSERT_TRUE(stub_->GetSnapshotLimits(As("vera", store::Role::kViewer).get(), {}, &limits).ok());
   EXPECT_EQ(limits.max_bytes(), 2'000'000);
   EXPECT_EQ(limits.max_entries(), 100);
 

@@ -87,7 +87,7 @@ TEST_F(StatCacheTest, ADamagedCacheIsNone) {
   Keep("file", Old());
   std::string text = ReadFile(File());
   ASSERT_FALSE(text.empty());
-  for (size_t at = 0; at < text.size(); at += 7) {
+  for (size_t at = 0; at < text.size(); at += 23) {
     std::string damaged = text;
     damaged[at] = static_cast<char>(damaged[at] ^ 1);
     std::ofstream(File(), std::ios::binary) << damaged;

@@ -104,18 +104,18 @@ TEST_F(SubmitCommandTest, ListFilesTellsWhatGoesAndWhatStays) {
   const Finished tp = Tp({"submit", "--list-files"});
   EXPECT_EQ(tp.exit_code, 0) << tp.err;
   EXPECT_EQ(tp.out,
-            "SIZE PATH\n"
-            "25 B .tpignore\n"
-            "   - bin/\n"
-            "10 B bin/run\n"
-            "   - link -> bin/run\n"
-            "15 B train.py\n"
+            "SIZE  PATH\n"
+            "25 B  .tpignore\n"
+            "   -  bin/\n"
+            "10 B  bin/run\n"
+            "   -  link -> bin/run\n"
+            "15 B  train.py\n"
             "3 file(s), 50 B\n"
             "\n"
-            "LEFT OUT BY\n"
-            ".git/    default: .git\n"
-            "a.ckpt   .tpignore:1: *.ckpt\n"
-            "secret/  .tpignore:3: secret/\n");
+            "LEFT OUT  BY\n"
+            ".git/     default: .git\n"
+            "a.ckpt    .tpignore:1: *.ckpt\n"
+            "secret/   .tpignore:3: secret/\n");
   const auto document = nlohmann::json::parse(Tp({"submit", "--list-files", "-o", "json"}).out);
   EXPECT_EQ(document["files"], 3);
   EXPECT_EQ(document["bytes"], 50);
@@ -204,7 +204,7 @@ TEST_F(SubmitCommandTest, RefusesWhatCannotBePacked) {
   ASSERT_EQ(::mkfifo((project_ / "pipe").c_str(), 0600), 0);
   const Finished tp = Tp({"submit", "--", "true"});
   EXPECT_EQ(tp.exit_code, 2);
-  EXPECT_THAT(tp.err, HasSubstr("pipe: a device, socket or pipe"));
+  EXPECT_THAT(tp.err, HasSubstr("'pipe': a device, socket or pipe"));
   EXPECT_THAT(server_.asked().submits, SizeIs(0));
 }
 

@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/strings.h"
 #include "command_fixture.h"
+#include "tp/v1/error.pb.h"
 
 namespace tp::cli {
 namespace {

@@ -100,6 +100,7 @@ void BuildParser(CLI::App& app, Context& context) {
   AddEventCommands(app, context);
   AddRegistryCommands(app, context);
   AddSystemCommands(app, context);
+  AddAdminCommands(app, context);
   AddContextCommands(app, context);
   AddCompletionCommands(app, context);
 }

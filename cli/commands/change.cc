@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
 #include "cli/render/json.h"
+#include "cli/render/plan.h"
 #include "cli/render/runs.h"
 #include "cli/render/time.h"
 #include "cli/secrets.h"
@@ -55,12 +56,14 @@ absl::StatusOr<ExitCode> Clone(Context& context, const CloneFlags& flags) {
   Answer answer;
   answer.table = [&](bool) {
     if (!flags.dry_run) return response.run().id() + "\n";
-    return PlanPage(response.run(), response.notes(), context.terminal(), absl::Now());
+    return PlanPage(response.run(), response.notes(), context.terminal(), absl::Now()) +
+           LaunchPlan(response.plan(), context.terminal());
   };
   answer.fill = [&](Json& document) {
     document["dry_run"] = flags.dry_run;
     document["run"] = ToJson(response.run());
     document["notes"] = ToJson(response)["notes"];
+    if (flags.dry_run) document["plan"] = ToJson(response)["plan"];
   };
   answer.names = flags.dry_run ? std::vector<std::string>() : std::vector<std::string>{response.run().id()};
   if (flags.dry_run) context.Say("nothing was created");

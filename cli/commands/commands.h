@@ -28,5 +28,6 @@ void AddRegistryCommands(CLI::App& app, Context& context);    // profiles series
 void AddSystemCommands(CLI::App& app, Context& context);      // whoami version
 void AddContextCommands(CLI::App& app, Context& context);     // context
 void AddCompletionCommands(CLI::App& app, Context& context);  // completion
+void AddAdminCommands(CLI::App& app, Context& context);       // admin reload, admin registry status
 
 }  // namespace tp::cli

@@ -13,6 +13,8 @@
 #include "cli/follow.h"
 #include "cli/list_files.h"
 #include "cli/progress.h"
+#include "cli/project_file.h"
+#include "cli/render/plan.h"
 #include "cli/render/runs.h"
 #include "cli/secrets.h"
 #include "cli/submission.h"
@@ -39,13 +41,15 @@ Json NotesToJson(const v1::SubmitRunResponse& response) {
 Answer AnswerOf(const Context& context, const v1::SubmitRunResponse& response, bool dry_run) {
   Answer answer;
   answer.table = [&, dry_run](bool) {
-    return dry_run ? PlanPage(response.run(), response.notes(), context.terminal(), absl::Now())
-                   : response.run().id() + "\n";
+    if (!dry_run) return response.run().id() + "\n";
+    return PlanPage(response.run(), response.notes(), context.terminal(), absl::Now()) +
+           LaunchPlan(response.plan(), context.terminal());
   };
   answer.fill = [&, dry_run](Json& document) {
     document["dry_run"] = dry_run;
     document["run"] = ToJson(response.run());
     document["notes"] = NotesToJson(response);
+    if (dry_run) document["plan"] = ToJson(response)["plan"];
   };
   answer.names = dry_run ? std::vector<std::string>() : std::vector<std::string>{response.run().id()};
   return answer;
@@ -100,9 +104,20 @@ absl::StatusOr<ExitCode> Accompany(Context& context, const std::string& run, boo
   return result.code;
 }
 
+// From the flags, and from tp.yaml what they leave open.
+absl::StatusOr<v1::SubmitRunRequest> BuildRequest(const Context& context, const SubmitFlags& flags) {
+  TP_ASSIGN_OR_RETURN(const std::optional<ProjectFile> project, ReadProjectFile(flags.directory));
+  if (!project) return BuildSubmission(flags, context.command);
+  if (!project->notify.empty()) context.Say("notify in tp.yaml: this version sends nothing yet");
+  const std::vector<std::string>& argv = context.has_command ? context.command : project->command;
+  TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(WithProject(*project, flags), argv));
+  AddProjectEnv(*project, request);
+  return request;
+}
+
 absl::StatusOr<ExitCode> Submit(Context& context, const SubmitOptions& options) {
   if (options.list_files) return ShowFiles(context, options.flags.directory);
-  TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(options.flags, context.command));
+  TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildRequest(context, options.flags));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_RETURN_IF_ERROR(WarnOfVersionSkew(context, *client).status());
   // Also before a submission: what is refused is refused before the directory is packed and sent.

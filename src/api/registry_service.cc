@@ -1,12 +1,11 @@
 #include "api/registry_service.h"
 
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <string>
 
+#include "api/committed_capacity.h"
 #include "api/convert.h"
-#include "core/placement.h"
 #include "core/resource.h"
 
 namespace tp::api {
@@ -15,25 +14,6 @@ namespace {
 constexpr std::string_view kListSeries = "/tp.v1.RegistryService/ListSeries";
 constexpr std::string_view kListProfiles = "/tp.v1.RegistryService/ListProfiles";
 constexpr std::string_view kGetRegistryStatus = "/tp.v1.RegistryService/GetRegistryStatus";
-constexpr int kRunsPerRead = 500;
-
-// What the live attempts hold, as committed.
-absl::StatusOr<core::Capacity> CommittedCapacity(store::Reader& reader, const core::Registry& registry) {
-  core::Capacity capacity(registry);
-  store::RunFilter live;
-  live.words = {core::RunWord::kSubmitted, core::RunWord::kPending, core::RunWord::kRunning};
-  std::optional<int64_t> before;
-  do {
-    TP_ASSIGN_OR_RETURN(const store::RunPage page, reader.ListRuns(live, before, kRunsPerRead));
-    for (const core::RunWithSteps& run : page.runs) {
-      for (const core::Step& step : run.steps) {
-        if (step.attempt) capacity.Take(step.attempt->placement);
-      }
-    }
-    before = page.next_before;
-  } while (before);
-  return capacity;
-}
 
 std::string BackendOf(const core::Registry& registry, const core::Series& series) {
   const auto executor = registry.executors.find(series.executor);

@@ -13,6 +13,7 @@
 #include "api/run_output.h"
 #include "api/run_reader.h"
 #include "api/run_watch.h"
+#include "api/submit_plan.h"
 #include "snapshot/store.h"
 
 namespace tp::api {
@@ -71,6 +72,19 @@ MutatedThen SubmitAnswer(Context& context, const Call& call, Response* response,
   };
 }
 
+// Of a dry run: the answer, and what each step would be launched with.
+template <typename Response>
+MutatedThen PlannedAnswer(Context& context, Response* response, MutatedThen answer) {
+  return [&context, response, answer = std::move(answer)](absl::StatusOr<Mutated> result) {
+    if (result.ok()) {
+      const absl::Status planned =
+          AddPlan(context.reader, *context.registry(), result->run, response->mutable_plan());
+      if (!planned.ok()) result = planned;
+    }
+    answer(std::move(result));
+  };
+}
+
 // `parse` makes the submission of the request; not called for a request that was answered before.
 template <typename Request, typename Response, typename Parse>
 void Submit(Context& context, const Call& call, const Request& request, Response* response, const Done& done,
@@ -87,7 +101,8 @@ void Submit(Context& context, const Call& call, const Request& request, Response
   absl::StatusOr<loop::SubmitRun> action = parse(request);
   if (!action.ok()) return done(action.status());
   if (request.dry_run()) {
-    return Preview(context, {.who = call.principal(), .submit = *std::move(action)}, std::move(then));
+    return Preview(context, {.who = call.principal(), .submit = *std::move(action)},
+                   PlannedAnswer(context, response, std::move(then)));
   }
   if (auto status = context.may_take_work(); !status.ok()) return done(status);
   if (auto status = CheckSnapshot(context, action->snapshot_id); !status.ok()) return done(status);

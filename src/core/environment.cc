@@ -31,6 +31,30 @@ void Overlay(std::map<std::string, std::string>& env, const std::map<std::string
   }
 }
 
+bool Gives(const std::map<std::string, std::string>& layer, const std::string& name, const std::string& value) {
+  const auto found = layer.find(name);
+  return found != layer.end() && found->second == value;
+}
+
+// Of a value that the pool brings: its shape's entry holds the profile's values too.
+EnvOrigin OriginInPool(const Registry& registry, const PoolShape& pool, const std::string& name,
+                       const std::string& value) {
+  const auto profile = registry.profiles.find(pool.profile);
+  if (profile == registry.profiles.end()) return EnvOrigin::kSeries;
+  if (Gives(profile->second.base.env, name, value)) return EnvOrigin::kProfile;
+  const auto shape = profile->second.shapes.find(pool.gpus_per_node == 0 ? pool.nodes : pool.cards());
+  const bool of_shape = shape != profile->second.shapes.end() && Gives(shape->second.env, name, value);
+  return of_shape ? EnvOrigin::kShape : EnvOrigin::kSeries;
+}
+
+EnvOrigin OriginOf(const Registry& registry, const StepSpec& spec, const PoolShape& pool, const std::string& name,
+                   const std::string& value) {
+  if (pool.locked_env.contains(name)) return EnvOrigin::kLocked;
+  if (spec.explicit_env.contains(name)) return EnvOrigin::kCommandLine;
+  if (!pool.env.contains(name)) return EnvOrigin::kProjectFile;
+  return OriginInPool(registry, pool, name, value);
+}
+
 }  // namespace
 
 absl::Status CheckVariable(std::string_view name, std::string_view value) {
@@ -85,6 +109,14 @@ absl::StatusOr<std::map<std::string, std::string>> MergeEnv(const StepSpec& spec
             fmt::format("{}: series {} locks this variable and replaces the value from tp.yaml", name, pool.series));
   });
   return env;
+}
+
+absl::StatusOr<std::map<std::string, OriginatedValue>> ExplainEnv(const Registry& registry, const StepSpec& spec,
+                                                                  const PoolShape& pool) {
+  TP_ASSIGN_OR_RETURN(const auto merged, MergeEnv(spec, pool, nullptr));
+  std::map<std::string, OriginatedValue> explained;
+  for (const auto& [name, value] : merged) explained[name] = {value, OriginOf(registry, spec, pool, name, value)};
+  return explained;
 }
 
 }  // namespace tp::core

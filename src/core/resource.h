@@ -66,4 +66,17 @@ absl::Status CheckUserEnv(const std::map<std::string, std::string>& env, std::st
 absl::StatusOr<std::map<std::string, std::string>> MergeEnv(const StepSpec& spec, const PoolShape& pool,
                                                             std::vector<std::string>* notes);
 
+// Where a variable's value comes from.
+enum class EnvOrigin : uint8_t { kProjectFile, kSeries, kProfile, kShape, kCommandLine, kLocked };
+
+struct OriginatedValue {
+  std::string value;
+  EnvOrigin origin = EnvOrigin::kProjectFile;
+  bool operator==(const OriginatedValue&) const = default;
+};
+
+// MergeEnv with the origin of each value. `pool` was resolved under `registry`.
+absl::StatusOr<std::map<std::string, OriginatedValue>> ExplainEnv(const Registry& registry, const StepSpec& spec,
+                                                                  const PoolShape& pool);
+
 }  // namespace tp::core

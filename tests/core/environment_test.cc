@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "core/resource.h"
+#include "sample_registry.h"
 
 namespace tp::core {
 namespace {
@@ -153,6 +154,53 @@ TEST(CheckUserEnv, TakesEverythingElse) {
                             {"A", std::string(131'069, 'x')}},
                            "--env")
                   .ok());
+}
+
+// --- Origins --------------------------------------------------------------------------------------
+
+Registry LayeredRegistry() {
+  Registry registry;
+  AddSampleExecutor(registry, "gpu", "default", "local");
+  Series& series = registry.series["h200"];
+  series.name = "h200";
+  series.gpus_per_node = 8;
+  series.executor = "gpu/default";
+  series.env = {{"SERIES", "s"}, {"S_P", "s"}, {"S_SH", "s"}, {"S_FLAG", "s"}};
+  series.locked_env = {{"LOCKED", "l"}};
+  Profile& profile = registry.profiles["hopper"];
+  profile.name = "hopper";
+  profile.series = "h200";
+  profile.default_total = 8;
+  profile.base.env = {{"PROFILE", "p"}, {"S_P", "p"}, {"P_SH", "p"}};
+  profile.shapes[16].env = {{"PROFILE", "p"}, {"S_P", "p"}, {"P_SH", "sh"}, {"S_SH", "sh"}, {"SHAPE", "sh"}};
+  return registry;
+}
+
+std::map<std::string, OriginatedValue> Explained(const std::string& flag) {
+  const Registry registry = LayeredRegistry();
+  StepSpec spec;
+  spec.env = {{"FILE", "f"}, {"S_P", "f"}, {"LOCKED", "f"}};
+  spec.explicit_env = {{"FLAG", "x"}, {"S_FLAG", "x"}};
+  return ExplainEnv(registry, spec, ResolveShape(registry, {flag})->pools[0]).value();
+}
+
+TEST(ExplainEnv, NamesTheLayerThatWon) {
+  const std::map<std::string, OriginatedValue> expected = {
+      {"FILE", {"f", EnvOrigin::kProjectFile}}, {"SERIES", {"s", EnvOrigin::kSeries}},
+      {"S_SH", {"s", EnvOrigin::kSeries}},      {"PROFILE", {"p", EnvOrigin::kProfile}},
+      {"S_P", {"p", EnvOrigin::kProfile}},      {"P_SH", {"p", EnvOrigin::kProfile}},
+      {"FLAG", {"x", EnvOrigin::kCommandLine}}, {"S_FLAG", {"x", EnvOrigin::kCommandLine}},
+      {"LOCKED", {"l", EnvOrigin::kLocked}}};
+  EXPECT_EQ(Explained("hopper:8"), expected);
+}
+
+TEST(ExplainEnv, AShapesEntryWinsOverItsProfileAndItsSeries) {
+  const auto explained = Explained("hopper:16");
+  EXPECT_EQ(explained.at("SHAPE"), (OriginatedValue{"sh", EnvOrigin::kShape}));
+  EXPECT_EQ(explained.at("P_SH"), (OriginatedValue{"sh", EnvOrigin::kShape}));
+  EXPECT_EQ(explained.at("S_SH"), (OriginatedValue{"sh", EnvOrigin::kShape}));
+  EXPECT_EQ(explained.at("PROFILE"), (OriginatedValue{"p", EnvOrigin::kProfile}));
+  EXPECT_EQ(explained.at("SERIES"), (OriginatedValue{"s", EnvOrigin::kSeries}));
 }
 
 }  // namespace

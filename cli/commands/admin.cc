@@ -1,0 +1,58 @@
+// tp admin reload, tp admin registry status: the server's configuration.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "cli/answer.h"
+#include "cli/commands/commands.h"
+#include "cli/render/configuration.h"
+
+namespace tp::cli {
+namespace {
+
+absl::StatusOr<ExitCode> Reload(Context& context, bool dry_run) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  v1::ReloadConfigurationRequest request;
+  request.set_dry_run(dry_run);
+  request.set_request_id(NewRequestId());
+  TP_ASSIGN_OR_RETURN(const v1::ReloadConfigurationResponse response,
+                      client->Call(&v1::SystemService::Stub::ReloadConfiguration, request));
+  Answer answer;
+  answer.table = [&](bool) { return ReloadPage(response, dry_run, context.terminal()); };
+  answer.fill = [&](Json& document) {
+    document["dry_run"] = dry_run;
+    document.update(ToJson(response));
+  };
+  return Show(context, answer);
+}
+
+absl::StatusOr<ExitCode> ShowRegistryStatus(Context& context) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  TP_ASSIGN_OR_RETURN(const v1::GetRegistryStatusResponse status,
+                      client->Call(&v1::RegistryService::Stub::GetRegistryStatus, v1::GetRegistryStatusRequest()));
+  Answer answer;
+  answer.table = [&](bool) { return RegistryStatusPage(status, absl::Now()); };
+  answer.fill = [&](Json& document) { document.update(ToJson(status)); };
+  return Show(context, answer);
+}
+
+}  // namespace
+
+void AddAdminCommands(CLI::App& app, Context& context) {
+  CLI::App* admin = app.add_subcommand("admin", "For the people who run the server");
+  admin->require_subcommand(1);
+  CLI::App* reload = admin->add_subcommand("reload", "Read tpd.yaml and registry.yaml again: all or nothing");
+  auto dry_run = std::make_shared<bool>(false);
+  reload->add_flag("--dry-run", *dry_run, "Say what would change, and what would be held or released; change nothing");
+  reload->callback([&context, dry_run] { context.action = [dry_run](Context& c) { return Reload(c, *dry_run); }; });
+  CLI::App* registry = admin->add_subcommand("registry", "The configuration that is in force");
+  registry->require_subcommand(1);
+  registry->add_subcommand("status", "Its version, and whether the files say something else")->callback([&context] {
+    context.action = ShowRegistryStatus;
+  });
+}
+
+}  // namespace tp::cli

@@ -1,0 +1,183 @@
+#include "cli/project_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "base/status.h"
+#include "decode/yaml_tree.h"
+
+namespace tp::cli {
+namespace {
+
+using decode::At;
+using decode::Choice;
+using decode::Entries;
+using decode::Key;
+using decode::ListOf;
+using decode::MapOf;
+using decode::Optional;
+using decode::Problems;
+using decode::Record;
+using decode::RequiredKey;
+using decode::Text;
+using decode::Type;
+using decode::YamlValue;
+
+std::optional<std::string> WrongVariable(const std::string& name) {
+  const auto word = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9') || !std::all_of(name.begin(), name.end(), word)) {
+    return fmt::format("{} is not a variable's name: write letters, digits and _, no digit first", Quoted(name));
+  }
+  if (name.substr(0, 3) == "TP_") return fmt::format("{}: names that begin with TP_ belong to tp", name);
+  return std::nullopt;
+}
+
+Type<Entries<std::string, std::string>> EnvType() {
+  return MapOf(Text("a variable's name", WrongVariable), decode::Scalar("text"), "mapping of variables");
+}
+
+// One text, or a list of them; `wrap` makes a list of the text.
+template <typename Wrap>
+Type<std::vector<std::string>> TextOrList(const std::string& words, Wrap wrap) {
+  const Type<std::string> one = Text("text");
+  const Type<std::vector<std::string>> many = ListOf(decode::Scalar("text"), "list of text");
+  Type<std::vector<std::string>> type;
+  type.words = words;
+  type.schema = {{"anyOf", {one.schema, many.schema}}};
+  type.decode = [=](const YamlValue& value, Problems& problems, std::vector<std::string>& out) {
+    if (value.kind == YamlValue::Kind::kList) return many.decode(value, problems, out);
+    std::string text;
+    if (value.kind != YamlValue::Kind::kScalar) {
+      decode::AddMismatch(value, words, problems);
+      return false;
+    }
+    if (!one.decode(value, problems, text)) return false;
+    out = wrap(text);
+    return true;
+  };
+  return type;
+}
+
+Type<std::vector<std::string>> CommandType() {
+  return TextOrList("a line for sh -c, or a list of words", [](const std::string& line) {
+    return std::vector<std::string>{"sh", "-c", line};
+  });
+}
+
+Type<std::vector<std::string>> ProfilesType() {
+  return TextOrList("a profile, or a list of them, each as in --profile",
+                    [](const std::string& profile) { return std::vector<std::string>{profile}; });
+}
+
+Type<ProjectStep::After> AfterType() {
+  using After = ProjectStep::After;
+  using When = ProjectStep::When;
+  const auto when = Choice<When>({{"success", When::kSuccess}, {"failure", When::kFailure}, {"always", When::kAlways}});
+  return Record<After>("after", {Key("step", &After::step, At(decode::Name("name")), "Default: the step before."),
+                                 Key("when", &After::when, when, "How it must have ended.")});
+}
+
+Type<ProjectStep> StepType() {
+  return Record<ProjectStep>(
+      "a step", {RequiredKey("command", &ProjectStep::command, CommandType(), "What it runs."),
+                 Key("profile", &ProjectStep::profiles, ProfilesType(), "Its hardware."),
+                 Key("image", &ProjectStep::image, Text("text"), "Its container image."),
+                 Key("env", &ProjectStep::env, EnvType(), "Over the project's."),
+                 Key("after", &ProjectStep::after, Optional(AfterType()), "Default: the step before, on success.")});
+}
+
+Type<ProjectNotice> NoticeType() {
+  using Event = ProjectNotice::Event;
+  const auto event = Choice<Event>({{"succeeded", Event::kSucceeded},
+                                    {"failed", Event::kFailed},
+                                    {"stopped", Event::kStopped},
+                                    {"paused", Event::kPaused}});
+  const auto wrong = [](const std::string& to) -> std::optional<std::string> {
+    const size_t at = to.find('@');
+    const bool mail = at != std::string::npos && at > 0 && at + 1 < to.size();
+    if (mail || to.substr(0, 8) == "https://") return std::nullopt;
+    return fmt::format("{} is neither a mail address nor one that begins with https://", Quoted(to));
+  };
+  return Record<ProjectNotice>(
+      "a notice", {RequiredKey("to", &ProjectNotice::to, Text("mail or https:// address", wrong), "Who is told."),
+                   RequiredKey("on", &ProjectNotice::on, ListOf(event, "list of events"), "When.")});
+}
+
+Type<ProjectFile> MakeProjectFileType() {
+  return Record<ProjectFile>(
+      "tp.yaml",
+      {Key("name", &ProjectFile::name, Text("text"), "Name of its runs."),
+       Key("image", &ProjectFile::image, Text("text"), "Container image, where the backend uses one."),
+       Key("command", &ProjectFile::command, CommandType(), "What is run where nothing stands behind --."),
+       Key("profile", &ProjectFile::profiles, ProfilesType(), "Hardware, where there is no --profile."),
+       Key("env", &ProjectFile::env, EnvType(), "Environment; series, profile and --env win over it."),
+       Key("labels", &ProjectFile::labels, MapOf(Text("label"), Text("text"), "mapping of text"), "Of its runs."),
+       Key("steps", &ProjectFile::steps, MapOf(decode::Name("name"), StepType(), "mapping of name to a step"),
+           "Further steps, for pipelines."),
+       Key("notify", &ProjectFile::notify, ListOf(NoticeType(), "list of notices"), "Who is told of what.")});
+}
+
+// A step waits for one above it, or for the command itself (`main`).
+void CheckOrder(const ProjectFile& project, Problems& problems) {
+  std::vector<std::string> known = {"main"};
+  for (const auto& entry : project.steps) {
+    if (entry.key == "main") problems.Add(entry.at, "step main is the command itself; give this one another name");
+    if (entry.value.command.empty()) problems.Add(entry.at, fmt::format("step {} has an empty command", entry.key));
+    if (const auto& after = entry.value.after; after && !after->step.value.empty()) {
+      const bool found = std::find(known.begin(), known.end(), after->step.value) != known.end();
+      if (!found) decode::AddUnknown(after->step.at, "step", after->step.value, "what comes before", known, problems);
+    }
+    known.push_back(entry.key);
+  }
+}
+
+}  // namespace
+
+const Type<ProjectFile>& ProjectFileType() {
+  static const Type<ProjectFile> type = MakeProjectFileType();
+  return type;
+}
+
+absl::StatusOr<ProjectFile> ParseProjectFile(const std::string& file, std::string_view text) {
+  Problems problems(file);
+  ProjectFile project;
+  const std::optional<YamlValue> root = decode::ParseYaml(text, problems);
+  if (root && ProjectFileType().decode(*root, problems, project)) CheckOrder(project, problems);
+  TP_RETURN_IF_ERROR(decode::ToStatus({&problems}));
+  return project;
+}
+
+absl::StatusOr<std::optional<ProjectFile>> ReadProjectFile(const std::string& directory) {
+  const std::string path = fmt::format("{}/{}", directory, kProjectFileName);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  std::ifstream stream(path, std::ios::binary);
+  std::string text(decode::kMaxFileBytes + 1, '\0');  // one more than is accepted, so that it is refused
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!stream.is_open() || stream.bad()) return FailedPrecondition("cannot read {}: check its permissions", path);
+  text.resize(static_cast<size_t>(stream.gcount()));
+  const std::string name = directory == "." ? std::string(kProjectFileName) : path;
+  TP_ASSIGN_OR_RETURN(ProjectFile project, ParseProjectFile(name, text));
+  return project;
+}
+
+SubmitFlags WithProject(const ProjectFile& project, SubmitFlags flags) {
+  if (flags.name.empty()) flags.name = project.name;
+  if (flags.image.empty()) flags.image = project.image;
+  if (flags.profiles.empty()) flags.profiles = project.profiles;
+  std::vector<std::string> labels;
+  for (const auto& entry : project.labels) labels.push_back(fmt::format("{}={}", entry.key, entry.value));
+  flags.labels.insert(flags.labels.begin(), labels.begin(), labels.end());
+  return flags;
+}
+
+void AddProjectEnv(const ProjectFile& project, v1::SubmitRunRequest& request) {
+  auto& env = *request.mutable_steps(0)->mutable_env();
+  for (const auto& entry : project.env) env[entry.key] = entry.value;
+}
+
+}  // namespace tp::cli

@@ -1,0 +1,67 @@
+// tp.yaml of a project, beside its code: what `tp submit` in that directory starts from. Decoded with the
+// server's own strict decoder; flags win over it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/submission.h"
+#include "decode/type.h"
+#include "tp/v1/run.pb.h"
+
+namespace tp::cli {
+
+inline constexpr std::string_view kProjectFileName = "tp.yaml";
+
+struct ProjectStep {
+  enum class When : uint8_t { kSuccess, kFailure, kAlways };
+  struct After {
+    decode::Located<std::string> step;  // empty: the step before
+    When when = When::kSuccess;
+  };
+
+  std::vector<std::string> command;
+  std::vector<std::string> profiles;
+  std::string image;
+  decode::Entries<std::string, std::string> env;
+  std::optional<After> after;
+};
+
+struct ProjectNotice {
+  enum class Event : uint8_t { kSucceeded, kFailed, kStopped, kPaused };
+
+  std::string to;  // a mail address or an https:// address
+  std::vector<Event> on;
+};
+
+struct ProjectFile {
+  std::string name;
+  std::string image;
+  std::vector<std::string> command;
+  std::vector<std::string> profiles;
+  decode::Entries<std::string, std::string> env;
+  decode::Entries<std::string, std::string> labels;
+  decode::Entries<std::string, ProjectStep> steps;
+  std::vector<ProjectNotice> notify;
+};
+
+const decode::Type<ProjectFile>& ProjectFileType();
+
+// INVALID_ARGUMENT: `file:line:column: sentence`, a line for each problem. `file` is only named.
+absl::StatusOr<ProjectFile> ParseProjectFile(const std::string& file, std::string_view text);
+
+// Nothing where the directory has no tp.yaml. FAILED_PRECONDITION: it cannot be read.
+absl::StatusOr<std::optional<ProjectFile>> ReadProjectFile(const std::string& directory);
+
+// The flags, with what they leave open taken from the project.
+SubmitFlags WithProject(const ProjectFile& project, SubmitFlags flags);
+
+// Adds the project's environment, below every other, to the request's one step.
+void AddProjectEnv(const ProjectFile& project, v1::SubmitRunRequest& request);
+
+}  // namespace tp::cli

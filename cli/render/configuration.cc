@@ -1,0 +1,79 @@
+#include "cli/render/configuration.h"
+
+#include <fmt/ranges.h>
+
+#include "cli/render/table.h"
+#include "cli/render/text.h"
+#include "cli/render/time.h"
+
+namespace tp::cli {
+namespace {
+
+std::string KindName(v1::ConfigurationChangeKind kind) {
+  switch (kind) {
+    case v1::CONFIGURATION_CHANGE_KIND_ADDED:
+      return "added";
+    case v1::CONFIGURATION_CHANGE_KIND_REMOVED:
+      return "removed";
+    case v1::CONFIGURATION_CHANGE_KIND_CHANGED:
+      return "changed";
+    default:  // of a newer server
+      return "-";
+  }
+}
+
+std::string EffectName(v1::QueueEffectKind kind) {
+  switch (kind) {
+    case v1::QUEUE_EFFECT_KIND_HELD:
+      return "held";
+    case v1::QUEUE_EFFECT_KIND_RELEASED:
+      return "released";
+    case v1::QUEUE_EFFECT_KIND_RESHAPED:
+      return "reshaped";
+    default:  // of a newer server
+      return "-";
+  }
+}
+
+std::string RestartLine(const google::protobuf::RepeatedPtrField<std::string>& keys) {
+  if (keys.empty()) return "";
+  return EscapeControl(fmt::format("with a restart of tpd only: {}", fmt::join(keys, ", "))) + "\n";
+}
+
+std::string EffectTable(const v1::ReloadConfigurationResponse& response, const Terminal& terminal) {
+  if (response.queue_effects().empty()) return "";
+  Table table({{"RUN"}, {"STEP"}, {"BECOMES"}, {"WHY", Align::kLeft, true}});
+  for (const v1::QueueEffect& effect : response.queue_effects()) {
+    table.AddRow({{effect.run()}, {effect.step()}, {EffectName(effect.kind())}, {effect.sentence()}});
+  }
+  const int left_out = response.queue_effect_count() - response.queue_effects_size();
+  return table.Render(terminal) + (left_out > 0 ? fmt::format("and {} more\n", left_out) : "");
+}
+
+}  // namespace
+
+std::string ReloadPage(const v1::ReloadConfigurationResponse& response, bool dry_run, const Terminal& terminal) {
+  std::string page =
+      dry_run ? fmt::format("registry version {} is in force; the files would bring", response.registry_version())
+              : fmt::format("registry version {} is in force", response.registry_version());
+  page += response.changes().empty() ? ": no change\n" : ":\n";
+  for (const v1::ConfigurationChange& change : response.changes()) {
+    page += EscapeControl(fmt::format("  {} {} {}", change.what(), change.name(), KindName(change.kind()))) + "\n";
+  }
+  return page + RestartLine(response.restart_keys()) + EffectTable(response, terminal);
+}
+
+std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl::Time now) {
+  const std::string directory = status.directory().empty() ? "built-in files" : status.directory();
+  std::string page = EscapeControl(fmt::format("version {}, loaded {} from {}", status.version(),
+                                               RelativeTime(FromProto(status.loaded_at()), now), directory)) +
+                     "\n" + EscapeControl(fmt::format("files {}", status.source_sha256())) + "\n";
+  if (status.differs_on_disk()) page += "the files on disk are not what is in force\n";
+  page += RestartLine(status.restart_keys());
+  if (!status.has_last_fault()) return page;
+  page += fmt::format("the last reload failed {}:\n", RelativeTime(FromProto(status.last_fault().at()), now));
+  for (const std::string& problem : status.last_fault().problems()) page += "  " + EscapeControl(problem) + "\n";
+  return page;
+}
+
+}  // namespace tp::cli

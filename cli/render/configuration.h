@@ -1,0 +1,18 @@
+// The server's configuration as admins read it. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "cli/terminal.h"
+#include "tp/v1/registry.pb.h"
+#include "tp/v1/system.pb.h"
+
+namespace tp::cli {
+
+// What a reload changed, or would change.
+std::string ReloadPage(const v1::ReloadConfigurationResponse& response, bool dry_run, const Terminal& terminal);
+
+std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl::Time now);
+
+}  // namespace tp::cli

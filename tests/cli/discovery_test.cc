@@ -29,7 +29,7 @@ class DiscoveryTest : public testing::Test {
 
 TEST_F(DiscoveryTest, FindsTheServerOfThisMachine) {
   WriteClientFile();
-  const auto endpoint = FindServer("");
+  const auto endpoint = FindServer({.server = "", .context = ""});
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   EXPECT_EQ(endpoint->target, "127.0.0.1:7070");
   EXPECT_EQ(endpoint->token, "tp_secret");
@@ -38,37 +38,37 @@ TEST_F(DiscoveryTest, FindsTheServerOfThisMachine) {
 
 TEST_F(DiscoveryTest, TheFlagBeatsTheVariable) {
   ::setenv("TP_SERVER", "localhost:1", 1);
-  EXPECT_EQ(FindServer("")->target, "localhost:1");
-  EXPECT_EQ(FindServer("localhost:2")->target, "localhost:2");
+  EXPECT_EQ(FindServer({.server = "", .context = ""})->target, "localhost:1");
+  EXPECT_EQ(FindServer({.server = "localhost:2", .context = ""})->target, "localhost:2");
 }
 
 TEST_F(DiscoveryTest, TheLocalTokenGoesToNoOtherServer) {
   WriteClientFile();
-  EXPECT_EQ(FindServer("127.0.0.1:7070")->token, "tp_secret");
-  EXPECT_EQ(FindServer("127.0.0.1:8080")->token, "");
+  EXPECT_EQ(FindServer({.server = "127.0.0.1:7070", .context = ""})->token, "tp_secret");
+  EXPECT_EQ(FindServer({.server = "127.0.0.1:8080", .context = ""})->token, "");
 }
 
 TEST_F(DiscoveryTest, TheVariablesNameTheToken) {
   WriteClientFile();
   dir_.Write("other", "tp_other", 0600);
   ::setenv("TP_TOKEN_FILE", (dir_ / "other").c_str(), 1);
-  EXPECT_EQ(FindServer("")->token, "tp_other");
+  EXPECT_EQ(FindServer({.server = "", .context = ""})->token, "tp_other");
   ::setenv("TP_TOKEN", "tp_direct", 1);
-  EXPECT_EQ(FindServer("")->token, "tp_direct");
+  EXPECT_EQ(FindServer({.server = "", .context = ""})->token, "tp_direct");
 }
 
 TEST_F(DiscoveryTest, RefusesATokenFileThatOthersCanRead) {
   WriteClientFile();
   for (const unsigned mode : {0640U, 0604U, 0620U}) {
     ASSERT_EQ(::chmod((dir_ / "token").c_str(), mode), 0);
-    const auto endpoint = FindServer("");
+    const auto endpoint = FindServer({.server = "", .context = ""});
     EXPECT_TRUE(absl::IsPermissionDenied(endpoint.status())) << mode;
     EXPECT_NE(Message(endpoint.status()).find("chmod 600"), std::string_view::npos);
   }
 }
 
 TEST_F(DiscoveryTest, SaysWhatToDoWithoutAServer) {
-  const auto endpoint = FindServer("");
+  const auto endpoint = FindServer({.server = "", .context = ""});
   EXPECT_TRUE(absl::IsUnavailable(endpoint.status()));
   EXPECT_NE(Message(endpoint.status()).find(dir_.path() + "/client.json"), std::string_view::npos);
 }
@@ -76,13 +76,13 @@ TEST_F(DiscoveryTest, SaysWhatToDoWithoutAServer) {
 TEST_F(DiscoveryTest, RefusesFilesThatMakeNoSense) {
   for (const char* content : {"", "{", "[]", R"({"address": 7})", R"({"address": ""})"}) {
     dir_.Write("client.json", content);
-    EXPECT_TRUE(absl::IsInvalidArgument(FindServer("").status())) << content;
+    EXPECT_TRUE(absl::IsInvalidArgument(FindServer({.server = "", .context = ""}).status())) << content;
   }
   WriteClientFile();
   dir_.Write("token", "two words\n", 0600);
-  EXPECT_TRUE(absl::IsInvalidArgument(FindServer("").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FindServer({.server = "", .context = ""}).status()));
   dir_.Write("token", std::string(100'000, 'x'), 0600);
-  EXPECT_TRUE(absl::IsInvalidArgument(FindServer("").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FindServer({.server = "", .context = ""}).status()));
 }
 
 TEST_F(DiscoveryTest, DataDirectoryFollowsTheVariable) { EXPECT_EQ(DataDirectory(), dir_.path()); }

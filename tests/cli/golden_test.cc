@@ -262,12 +262,13 @@ TEST_P(GoldenTest, IsAsItWas) {
   EXPECT_EQ(actual, ReadFile(FileOf(GetParam()))) << "TP_UPDATE_GOLDEN=1 writes " << FileOf(GetParam()) << " anew";
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, GoldenTest, testing::ValuesIn(CommandsWithCalls()),
-                         [](const testing::TestParamInfo<std::string>& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+std::string TestName(const testing::TestParamInfo<std::string>& command) {
+  std::string name = command.param;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, GoldenTest, testing::ValuesIn(CommandsWithCalls()), TestName);
 
 TEST(GoldenCoverageTest, EveryCommandHasGoldens) {
   Context context;

@@ -89,7 +89,7 @@ FOLDERS = [
     _folder("tests/bench", "", TEST_LIBS, RPC),
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),
     _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli"),
-    _folder("tests/tpd", TESTED, TEST_LIBS, "tpd"),
+    _folder("tests/tpd", TESTED, TEST_LIBS, "api tpd"),
 ]
 
 

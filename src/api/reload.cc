@@ -59,7 +59,7 @@ absl::Status Repeated(const store::RequestRow& row, v1::ReloadConfigurationRespo
   return Internal("the remembered answer to request_id {} cannot be read: use a new one", row.request_id);
 }
 
-absl::Status Preview(Context& context, v1::ReloadConfigurationResponse* response) {
+absl::Status Compare(Context& context, v1::ReloadConfigurationResponse* response) {
   TP_ASSIGN_OR_RETURN(const ReloadPlan plan, context.configuration.Plan());
   *response = ToProto(plan);
   response->set_registry_version(plan.current->version);
@@ -78,7 +78,7 @@ v1::ReloadConfigurationResponse AnswerTo(Context& context, const ReloadPlan& pla
 
 void ReloadConfiguration(Context& context, const Call& call, const v1::ReloadConfigurationRequest& request,
                          v1::ReloadConfigurationResponse* response, const Done& done) {
-  if (request.dry_run()) return done(Preview(context, response));
+  if (request.dry_run()) return done(Compare(context, response));
   if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
   std::string body = BodySha256(call.method, request);
   const auto answered = FindAnswered(context, call, request.request_id(), body);

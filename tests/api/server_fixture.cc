@@ -4,6 +4,21 @@
 
 namespace tp::api {
 
+absl::StatusOr<ReloadPlan> FakeConfiguration::Plan() {
+  if (!fault.ok()) return fault;
+  return ReloadPlan{.current = std::make_shared<const core::Registry>(in_force),
+                    .candidate = std::make_shared<const core::Registry>(on_disk),
+                    .changes = config::Differences(in_force, on_disk),
+                    .restart_keys = restart_keys};
+}
+
+absl::Status FakeConfiguration::Reload(const HandOver& hand_over) {
+  on_disk.version = in_force.version + 1;
+  const auto plan = Plan();
+  if (plan.ok()) hand_over(*plan);
+  return plan.status();
+}
+
 void ServerTest::SetUp() {
   auto snapshots = snapshot::Store::Open(storage_.path(), snapshot_limits_, absl::Now);
   ASSERT_TRUE(snapshots.ok()) << snapshots.status();
@@ -15,10 +30,12 @@ void ServerTest::SetUp() {
                    .epoch = 1,
                    .layout = {.storage_root = storage_.path(), .log_max_bytes = 1 << 20, .heartbeat_ms = 1000}};
   auto registry = [this] { return std::make_shared<const core::Registry>(registry_); };
-  auto server = Server::Start(
-      std::move(options), {.loop = loop_, .reader = store_, .snapshots = *snapshots_, .registry = registry, .now = [] {
-                             return absl::Now();
-                           }});
+  auto server = Server::Start(std::move(options), {.loop = loop_,
+                                                   .reader = store_,
+                                                   .snapshots = *snapshots_,
+                                                   .configuration = configuration_,
+                                                   .registry = registry,
+                                                   .now = [] { return absl::Now(); }});
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());

@@ -21,6 +21,20 @@
 
 namespace tp::api {
 
+// Files that say what a test wants them to.
+class FakeConfiguration final : public ConfigurationPort {
+ public:
+  absl::StatusOr<ReloadPlan> Plan() override;
+  absl::Status Reload(const HandOver& hand_over) override;
+  RegistryStatus Status() override { return status; }
+
+  core::Registry in_force;
+  core::Registry on_disk;
+  absl::Status fault;  // what reading the files says
+  std::vector<std::string> restart_keys;
+  RegistryStatus status;
+};
+
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override;
@@ -47,6 +61,7 @@ class ServerTest : public testing::Test {
   FakeLoop loop_;
   snapshot::Limits snapshot_limits_;  // to be set before SetUp
   std::unique_ptr<snapshot::Store> snapshots_;
+  FakeConfiguration configuration_;
   core::Registry registry_;
   std::unique_ptr<Server> server_;
 

@@ -175,6 +175,7 @@ TEST_F(ServicesTest, ThePortCannotBeListenedOnTwice) {
   const auto second = Server::Start(std::move(options), {.loop = loop_,
                                                          .reader = store_,
                                                          .snapshots = *snapshots_,
+                                                         .configuration = configuration_,
                                                          .registry = [] { return nullptr; },
                                                          .now = [] { return absl::Now(); }});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);

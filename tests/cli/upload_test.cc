@@ -26,7 +26,8 @@ class UploadTest : public testing::Test {
  protected:
   UploadTest() {
     ::setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
-    client_ = *Client::Connect({.target = server_.address(), .tls = false, .ca_file = "", .token = kTestToken});
+    const Endpoint endpoint{.target = server_.address(), .tls = false, .ca_file = "", .token = kTestToken};
+    client_ = *Client::Connect(endpoint, absl::Seconds(5));
   }
 
   void WriteFiles(int count) const {

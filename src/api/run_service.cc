@@ -77,8 +77,7 @@ template <typename Response>
 MutatedThen PlannedAnswer(Context& context, Response* response, MutatedThen answer) {
   return [&context, response, answer = std::move(answer)](absl::StatusOr<Mutated> result) {
     if (result.ok()) {
-      const absl::Status planned =
-          AddPlan(context.reader, *context.registry(), result->run, response->mutable_plan());
+      const absl::Status planned = AddPlan(context.reader, *context.registry(), result->run, response->mutable_plan());
       if (!planned.ok()) result = planned;
     }
     answer(std::move(result));

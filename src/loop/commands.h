@@ -35,7 +35,7 @@ struct SubmitRun {
   std::map<std::string, std::string> labels;
   std::vector<core::StepSpec> steps;
   std::optional<int32_t> priority = std::nullopt;  // absent: the default
-  std::string clone_of;  // id of the run that this one copies; for the audit
+  std::string clone_of;                            // id of the run that this one copies; for the audit
 };
 // A run that is over is not in the loop's memory: for these the caller reads it from the store and
 // hands it in; where the loop has the run, that is what counts.
@@ -70,8 +70,8 @@ struct ReloadRegistry {
   std::string detail;
 };
 
-using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
-                            ReloadRegistry>;
+using Action =
+    std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot, ReloadRegistry>;
 
 // A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
 // operators and admins any; PERMISSION_DENIED.

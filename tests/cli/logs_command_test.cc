@@ -24,7 +24,8 @@ class LogsCommandTest : public CommandTest {
 };
 
 TEST_F(LogsCommandTest, AreRawBytes) {
-  const std::string bytes("progress 10%\rprogress 20%\r\xff\0\x1b[1mbold\n", 39);
+  using namespace std::string_literals;
+  const std::string bytes = "progress 10%\rprogress 20%\r\xff\0\x1b[1mbold\n"s;
   Write("0-0", 0, bytes);
   const Finished tp = Tp({"logs", "42"});
   EXPECT_EQ(tp.exit_code, 0);

@@ -160,7 +160,8 @@ std::string AxisLabels(const Range& x, const std::string& name, int indent, int 
   const std::string low = Number(x.low);
   const std::string high = x.high > x.low ? Number(x.high) : "";
   const int between = columns - static_cast<int>(low.size() + high.size());
-  return fmt::format("{:{}}{}{:^{}}{}\n", "", indent + 1, low, name, std::max(between, 0), high);
+  return WithoutTrailingBlanks(fmt::format("{:{}}{}{:^{}}{}", "", indent + 1, low, name, std::max(between, 0), high)) +
+         "\n";
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ v1::Run MakeRun(int64_t n, const std::string& name, v1::RunState state, absl::Du
   run.set_id(fmt::format("{}-{}", name, n));
   run.set_owner("alice");
   run.set_project("default");
+  run.set_priority(50);
   run.set_state(state);
   run.set_state_text(v1::RunState_Name(state).substr(sizeof("RUN_STATE_") - 1));
   *run.mutable_created_at() = ToProto(absl::Now() - age);

@@ -70,7 +70,7 @@ TEST_F(RunsCommandTest, LsShowsATable) {
 TEST_F(RunsCommandTest, LsWideShowsMore) {
   const Finished tp = Tp({"ls", "-o", "wide"});
   EXPECT_THAT(tp.out, HasSubstr("RETRY  USER   PROJECT  PRIORITY  NODES  LABELS\n"));
-  EXPECT_THAT(tp.out, HasSubstr("alice  default         0  n1,n2  team=vision\n"));
+  EXPECT_THAT(tp.out, HasSubstr("alice  default        50  n1,n2  team=vision\n"));
 }
 
 TEST_F(RunsCommandTest, LsAsksForOnesOwnRuns) {

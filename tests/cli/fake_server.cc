@@ -424,6 +424,13 @@ class FakeServer::Registry final : public v1::RegistryService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetRegistryStatus(grpc::ServerContext* context, const v1::GetRegistryStatusRequest*,
+                                 v1::GetRegistryStatusResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "GetRegistryStatus"); !status.ok()) return status;
+    *response = server_.script_.registry_status;
+    return grpc::Status::OK;
+  }
+
  private:
   FakeServer& server_;
 };
@@ -475,6 +482,15 @@ class FakeServer::System final : public v1::SystemService::Service {
     if (const grpc::Status status = server_.Enter(context, "WhoAmI"); !status.ok()) return status;
     response->set_user("alice");
     response->set_role("user");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ReloadConfiguration(grpc::ServerContext* context, const v1::ReloadConfigurationRequest* request,
+                                   v1::ReloadConfigurationResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ReloadConfiguration"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.request_ids.push_back(request->request_id());
+    *response = server_.script_.reload;
     return grpc::Status::OK;
   }
 

@@ -46,6 +46,8 @@ struct Script {
   std::vector<v1::Interval> intervals;
   std::vector<v1::Series> series;
   std::vector<v1::Profile> profiles;
+  v1::GetRegistryStatusResponse registry_status;
+  v1::ReloadConfigurationResponse reload;
   std::string version = "0.1.0";
   std::map<std::string, std::vector<snapshot::Entry>> snapshots;  // by id
   std::map<std::string, std::string> blobs;                       // by digest

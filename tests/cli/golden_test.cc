@@ -61,6 +61,8 @@ const Calls& AllCalls() {
         {{"metrics", "eval-40", "-o", "csv"}, false}}},
       {"usage", {{{"usage", "--by", "run"}}, {{"usage", "-o", "csv"}, false}, {{"usage", "--audit"}}}},
       {"events", {{{"events", "train-43"}}}},
+      {"admin reload", {{{"admin", "reload"}}, {{"admin", "reload", "--dry-run"}}}},
+      {"admin registry status", {{{"admin", "registry", "status"}}}},
       {"profiles", {{{"profiles"}}}},
       {"series", {{{"series"}}}},
       {"whoami", {{{"whoami"}}}},
@@ -154,6 +156,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     FillLog(script);
     FillUsage(script);
     FillRegistry(script);
+    FillReload(script);
     FillContexts();
     project_.Write("train.py", "print('hello')\n");
   }
@@ -194,6 +197,30 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     interval.mutable_end()->set_seconds(1'796'025'613);
     interval.set_gpu_ms(16'000);
     interval.set_evidence("end records");
+  }
+
+  static void FillReload(Script& script) {
+    v1::ReloadConfigurationResponse& reload = script.reload;
+    reload.set_registry_version(4);
+    v1::ConfigurationChange& change = *reload.add_changes();
+    change.set_kind(v1::CONFIGURATION_CHANGE_KIND_REMOVED);
+    change.set_what("profile");
+    change.set_name("h200-big");
+    reload.add_restart_keys("server.listen");
+    v1::QueueEffect& effect = *reload.add_queue_effects();
+    effect.set_kind(v1::QUEUE_EFFECT_KIND_HELD);
+    effect.set_run("train-43");
+    effect.set_step("main");
+    effect.set_sentence("profile h200-big is not in the registry");
+    reload.set_queue_effect_count(1);
+    v1::GetRegistryStatusResponse& status = script.registry_status;
+    status.set_version(4);
+    status.mutable_loaded_at()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(3)));
+    status.set_source_sha256(std::string(64, 'a'));
+    status.set_directory("/etc/tp");
+    status.set_differs_on_disk(true);
+    status.mutable_last_fault()->mutable_at()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Minutes(5)));
+    status.mutable_last_fault()->add_problems("registry.yaml:3:5: unknown key 'nods' in a series; did you mean nodes?");
   }
 
   static void FillRegistry(Script& script) {

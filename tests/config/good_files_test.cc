@@ -78,7 +78,7 @@ TEST(GoodFiles, TheReferencesExamplesLoadAsWritten) {
 }
 
 TEST(GoodFiles, SnapshotLimitsReachTheServer) {
-  EXPECT_EQ(LoadAll().server.snapshots.max_bytes, int64_t{2} << 30);
+  EXPECT_EQ(LoadAll().server.snapshots.max_bytes, int64_t{3} << 30);
   EXPECT_EQ(LoadAll().server.snapshots.max_user_bytes, int64_t{100} << 30);
 }
 

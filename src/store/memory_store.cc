@@ -35,6 +35,10 @@ Row Rounded(Row row, absl::Time Row::*time) {
   return row;
 }
 
+bool NeedsSnapshot(const core::Run& run) {
+  return run.snapshot_available && !run.removed_at && !run.snapshot_id.empty();
+}
+
 }  // namespace
 
 std::unique_ptr<MemoryStore> MemoryStore::Clone() const {
@@ -225,7 +229,7 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::NeededSnapshots() {
   std::set<std::string> ids;
   for (const auto& [n, stored] : data_.runs) {
     const core::Run& run = stored.value.run;
-    if (run.snapshot_available && !run.snapshot_id.empty()) ids.insert(run.snapshot_id);
+    if (NeedsSnapshot(run)) ids.insert(run.snapshot_id);
   }
   return std::vector<std::string>(ids.begin(), ids.end());
 }
@@ -236,7 +240,7 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::SnapshotsOf(const std::str
   std::set<std::string> ids;
   for (const auto& [n, stored] : data_.runs) {
     const core::Run& run = stored.value.run;
-    if (run.owner == owner && run.snapshot_available && !run.snapshot_id.empty()) ids.insert(run.snapshot_id);
+    if (run.owner == owner && NeedsSnapshot(run)) ids.insert(run.snapshot_id);
   }
   for (const auto& [id, row] : data_.snapshots) {
     if (row.owner == owner && row.created_at > committed_after) ids.insert(id);

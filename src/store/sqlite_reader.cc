@@ -12,6 +12,9 @@
 namespace tp::store {
 namespace {
 
+// Of a run that may still be launched or cloned.
+constexpr std::string_view kNeedsSnapshot = "snapshot_available = 1 AND removed_at_us IS NULL AND snapshot_id <> ''";
+
 constexpr size_t kIdleConnections = 8;
 
 absl::Status CheckLimit(int limit) {
@@ -250,7 +253,8 @@ absl::StatusOr<std::optional<RequestRow>> SqliteReader::FindRequest(const std::s
 
 absl::StatusOr<std::vector<std::string>> SqliteReader::NeededSnapshots() {
   return Read<std::vector<std::string>>([&](Database& database) {
-    Query query(database, "SELECT DISTINCT snapshot_id FROM run WHERE snapshot_available = 1 AND snapshot_id <> ''");
+    static const std::string sql = fmt::format("SELECT DISTINCT snapshot_id FROM run WHERE {}", kNeedsSnapshot);
+    Query query(database, sql);
     return ReadAll(query, ReadText);
   });
 }
@@ -258,9 +262,11 @@ absl::StatusOr<std::vector<std::string>> SqliteReader::NeededSnapshots() {
 absl::StatusOr<std::vector<std::string>> SqliteReader::SnapshotsOf(const std::string& owner,
                                                                    absl::Time committed_after) {
   return Read<std::vector<std::string>>([&](Database& database) {
-    Query query(database,
-                "SELECT snapshot_id FROM run WHERE owner = ? AND snapshot_available = 1 AND snapshot_id <> '' "
-                "UNION SELECT id FROM snapshot WHERE owner = ? AND created_at_us > ?");
+    static const std::string sql = fmt::format(
+        "SELECT snapshot_id FROM run WHERE owner = ? AND {} "
+        "UNION SELECT id FROM snapshot WHERE owner = ? AND created_at_us > ?",
+        kNeedsSnapshot);
+    Query query(database, sql);
     query.Bind(owner, owner, committed_after);
     return ReadAll(query, ReadText);
   });

@@ -201,7 +201,7 @@ TEST_P(CommitTest, RunsNeedTheirSnapshotsUntilTheyAreRemoved) {
   EXPECT_THAT(*reader().SnapshotsOf("ana", At(0)), ElementsAre("sha-1"));
   EXPECT_THAT(*reader().SnapshotsOf("ben", At(0)), UnorderedElementsAre("sha-1", "sha-2"));
   third.snapshot_available = false;
-  second.snapshot_available = false;
+  second.removed_at = At(9);
   author_.Put(second);
   author_.Put(third);
   Commit(author_.Take());

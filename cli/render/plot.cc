@@ -178,8 +178,10 @@ std::string Plot(const PlotSpec& spec, const Terminal& terminal) {
   Draw(points, ranges, grid);
 
   const Marks& marks = braille ? kLines : kAscii;
-  std::string plot = fmt::format("{}  {} at {} {}\n", Paint(spec.title, Color::kBold, terminal.colors),
-                                 Number(points.back().y), spec.x_label, Number(points.back().x));
+  const std::string newest = fmt::format("{} at {} {}", Number(points.back().y), spec.x_label, Number(points.back().x));
+  const std::string title = FitWidth(spec.title, width);
+  const std::string rest = FitWidth("  " + newest, width - DisplayWidth(title));
+  std::string plot = fmt::format("{}{}\n", Paint(title, Color::kBold, terminal.colors), rest);
   for (int row = 0; row < kRows; ++row) {
     const std::string line = braille ? BrailleRow(grid, row, columns) : StarRow(grid, row, columns);
     plot +=

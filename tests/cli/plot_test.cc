@@ -32,14 +32,14 @@ std::vector<int> Widths(const std::string& text) {
 TEST(PlotTest, InAscii) {
   EXPECT_EQ(Plot(Falling(), {.columns = 30}),
             "loss  0.5 at step 1000\n"
-            "2.5 |**\n"
+            "2.5 |***\n"
             "    |  ****\n"
-            "    |      ***\n"
+            "    |     ****\n"
             "    |         ****\n"
-            "    |             ***\n"
+            "    |            ****\n"
             "    |                ****\n"
-            "    |                    ****\n"
-            "0.5 |                        *\n"
+            "    |                   ****\n"
+            "0.5 |                      ***\n"
             "    +-------------------------\n"
             "     0        step        1000\n");
 }

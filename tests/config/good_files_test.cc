@@ -79,7 +79,7 @@ TEST(GoodFiles, TheReferencesExamplesLoadAsWritten) {
 
 TEST(GoodFiles, SnapshotLimitsReachTheServer) {
   EXPECT_EQ(LoadAll().server.snapshots.max_bytes, int64_t{3} << 30);
-  EXPECT_EQ(LoadAll().server.snapshots.max_user_bytes, int64_t{100} << 30);
+  EXPECT_EQ(LoadAll().server.snapshots.max_user_bytes, int64_t{90} << 30);
 }
 
 TEST(GoodFiles, TheSummaryIsALineOfEachKind) {

@@ -63,7 +63,7 @@ struct RemoveRun {
 struct AddSnapshot {
   store::SnapshotRow snapshot;
 };
-// The registry comes into force; `answer` is what a repeated request is told, `detail` goes to the audit.
+// The registry is in force; `answer` is what a repeated request is told, `detail` goes to the audit.
 struct ReloadRegistry {
   std::shared_ptr<const core::Registry> registry;
   std::string answer;

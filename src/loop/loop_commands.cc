@@ -38,6 +38,8 @@ absl::Status CheckSteps(const std::vector<core::StepSpec>& steps) {
 }  // namespace
 
 void Loop::TakeCommand(CommandMessage& message) {
+  // Everybody else has it already: it counts here too, whatever becomes of the request.
+  if (const auto* reload = std::get_if<ReloadRegistry>(&message.command.action)) TakeRegistry(reload->registry);
   absl::StatusOr<Answer> answer = absl::InternalError("unset");
   if (auto remembered = Remembered(message.command)) {
     answer = *std::move(remembered);
@@ -134,7 +136,6 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                           return answer;
                         },
                         [&](const ReloadRegistry& reload) -> absl::StatusOr<Answer> {
-                          TakeRegistry(reload.registry);
                           Answer answer;
                           answer.note = reload.answer;
                           Remember(command, answer);

@@ -197,5 +197,20 @@ TEST_F(UpdateTest, ASubmittedPriorityFollowsTheSameRule) {
   EXPECT_EQ(Stored(low->run).run.priority, 20);
 }
 
+// Two reloads under one request id: the second is told what the first was, and its registry counts.
+TEST_F(UpdateTest, AReloadedRegistryCountsWhateverBecomesOfItsRequest) {
+  auto second = std::make_shared<core::Registry>(*OneSeries());
+  second->version = 1;
+  auto third = std::make_shared<core::Registry>(*OneSeries(4));
+  third->version = 2;
+  const Principal admin{"root", store::Role::kAdmin};
+  ASSERT_TRUE(h.Do(ReloadRegistry{.registry = second, .answer = "first", .detail = ""}, "again", admin).ok());
+  EXPECT_FALSE(h.Do(Harness::Job("h200:32")).ok()) << "two nodes have 16 cards";
+  const auto repeated = h.Do(ReloadRegistry{.registry = third, .answer = "second", .detail = ""}, "again", admin);
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  EXPECT_EQ(repeated->note, "first");
+  EXPECT_EQ(h.State(h.Submit("h200:32")), kSubmitted);
+}
+
 }  // namespace
 }  // namespace tp::loop::test

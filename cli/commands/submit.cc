@@ -109,6 +109,7 @@ absl::StatusOr<v1::SubmitRunRequest> BuildRequest(const Context& context, const 
   TP_ASSIGN_OR_RETURN(const std::optional<ProjectFile> project, ReadProjectFile(flags.directory));
   if (!project) return BuildSubmission(flags, context.command);
   if (!project->notify.empty()) context.Say("notify in tp.yaml: this version sends nothing yet");
+  if (!project->steps.empty()) context.Say("steps in tp.yaml: this version runs the command alone, none of its steps");
   const std::vector<std::string>& argv = context.has_command ? context.command : project->command;
   TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(WithProject(*project, flags), argv));
   AddProjectEnv(*project, request);

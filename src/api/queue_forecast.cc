@@ -4,11 +4,11 @@
 
 #include "base/status.h"
 #include "core/resource.h"
+#include "store/each_run.h"
 
 namespace tp::api {
 namespace {
 
-constexpr int kRunsPerRead = 500;
 constexpr int kMaxEffects = 100;
 
 bool Waits(const core::Step& step) {
@@ -56,13 +56,10 @@ absl::Status ForecastQueue(store::Reader& reader, const ReloadPlan& plan, v1::Re
   if (plan.changes.empty()) return absl::OkStatus();
   store::RunFilter waiting;
   waiting.words = {core::RunWord::kQueued, core::RunWord::kPaused};
-  std::optional<int64_t> before;
-  do {
-    TP_ASSIGN_OR_RETURN(const store::RunPage page, reader.ListRuns(waiting, before, kRunsPerRead));
-    for (const core::RunWithSteps& run : page.runs) ForecastRun(run, plan, response);
-    before = page.next_before;
-  } while (before);
-  return absl::OkStatus();
+  return store::EachRun(reader, waiting, [&](const core::RunWithSteps& run) {
+    ForecastRun(run, plan, response);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace tp::api

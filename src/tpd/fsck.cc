@@ -1,17 +1,16 @@
 #include "tpd/fsck.h"
 
 #include <cstdint>
-#include <optional>
 
 #include "base/status.h"
 #include "core/apply.h"
+#include "store/each_run.h"
 #include "store/sqlite_reader.h"
 #include "store/store.h"
 
 namespace tp::tpd {
 namespace {
 
-constexpr int kRunsPerRead = 500;
 constexpr int kMaxLooks = 20;
 
 absl::Status CheckRun(const core::RunWithSteps& run) {
@@ -25,13 +24,10 @@ absl::Status CheckRun(const core::RunWithSteps& run) {
 
 absl::StatusOr<int64_t> CheckRuns(store::Reader& reader) {
   int64_t checked = 0;
-  std::optional<int64_t> before;
-  do {
-    TP_ASSIGN_OR_RETURN(const store::RunPage page, reader.ListRuns({}, before, kRunsPerRead));
-    for (const core::RunWithSteps& run : page.runs) TP_RETURN_IF_ERROR(CheckRun(run));
-    checked += static_cast<int64_t>(page.runs.size());
-    before = page.next_before;
-  } while (before);
+  TP_RETURN_IF_ERROR(store::EachRun(reader, {}, [&checked](const core::RunWithSteps& run) {
+    ++checked;
+    return CheckRun(run);
+  }));
   return checked;
 }
 

@@ -46,6 +46,14 @@ TEST_F(SubmitCommandTest, SendsWhatWasAsked) {
   EXPECT_EQ(step.time_limit().seconds(), 7200);
 }
 
+TEST_F(SubmitCommandTest, SaysWhatOfTheProjectFileIsNotDoneYet) {
+  project_.Write("tp.yaml", "steps: {export: {command: [true]}}\nnotify: [{to: bob@example.org, on: [failed]}]\n");
+  const Finished tp = Tp({"submit", "--", "python3", "train.py"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  EXPECT_THAT(tp.err, HasSubstr("steps in tp.yaml: this version runs the command alone"));
+  EXPECT_THAT(tp.err, HasSubstr("notify in tp.yaml: this version sends nothing yet"));
+}
+
 TEST_F(SubmitCommandTest, UploadsTheDirectoryOnce) {
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
   EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);

@@ -32,14 +32,14 @@ class ConfigWatcherTest : public ConfigDirectory {
   }
 
   // Waits for one more change than there has been.
-  testing::AssertionResult Noticed() {
+  ::testing::AssertionResult Noticed() {
     std::unique_lock lock(mutex_);
     const int before = seen_;
     if (!changed_.wait_for(lock, std::chrono::seconds(30), [&] { return changes_ > before; })) {
-      return testing::AssertionFailure() << "nothing noticed in 30 s";
+      return ::testing::AssertionFailure() << "nothing noticed in 30 s";
     }
     seen_ = changes_;
-    return testing::AssertionSuccess();
+    return ::testing::AssertionSuccess();
   }
 
   int changes() {

@@ -161,6 +161,12 @@ int64_t MeteredMs(const Meter& meter) {
   return std::max<int64_t>(0, SaturatingSubtract(*meter.closed_unix_us, meter.opened.unix_us) / kUsPerMs);
 }
 
+Month MonthOf(absl::Time at, absl::TimeZone zone) {
+  const absl::CivilMonth month = MonthAt(absl::ToUnixMillis(at), zone);
+  return {MonthName(month), absl::FromUnixMillis(MonthStartMs(month, zone)),
+          absl::FromUnixMillis(MonthStartMs(month + 1, zone))};
+}
+
 std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter, const std::vector<PoolPlacement>& pools,
                                   absl::TimeZone zone) {
   const int64_t start_unix_ms = meter.opened.unix_us / kUsPerMs;

@@ -11,6 +11,14 @@
 
 namespace tp::core {
 
+// A month of the accounting zone: [begins, ends).
+struct Month {
+  std::string name;  // YYYY-MM
+  absl::Time begins;
+  absl::Time ends;
+};
+Month MonthOf(absl::Time at, absl::TimeZone zone);
+
 // One row of the append-only ledger: one pool of one attempt within one month.
 struct LedgerRow {
   int64_t seq = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/quota.h"
 
 namespace tp::core {
 
@@ -109,8 +110,10 @@ inline constexpr std::string_view kDefaultProfile = "cpu";
 inline constexpr std::string_view kDefaultCpuExecutor = "cpu/default";
 inline constexpr std::string_view kDefaultGpuExecutor = "gpu/default";
 
+// What admins keep in files and what comes into force as one: the hardware, and what users get of it.
 struct Registry {
   int64_t version = 0;  // rises with each reload
+  QuotaLimits quota_defaults;
   std::map<std::string, Series> series;
   std::map<std::string, Profile> profiles;
   std::map<std::string, Executor> executors;

@@ -12,10 +12,12 @@
 
 #include "absl/status/statusor.h"
 #include "core/gates.h"
+#include "core/quota.h"
 #include "core/registry.h"
 #include "core/revision.h"
 #include "core/run.h"
 #include "core/step.h"
+#include "core/windows.h"
 #include "store/rows.h"
 
 namespace tp::loop {
@@ -70,8 +72,25 @@ struct ReloadRegistry {
   std::string detail;
 };
 
-using Action =
-    std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot, ReloadRegistry>;
+// For admins. Without dates it takes the place of the user's own rule; a dated one is a new rule.
+struct SetQuota {
+  std::string user;
+  std::optional<absl::Time> from;
+  std::optional<absl::Time> until;
+  core::QuotaLimits limits;  // empty and without dates: back to the deployment's defaults
+};
+// For admins. NOT_FOUND: no such rule.
+struct RemoveQuotaRule {
+  int64_t id = 0;
+};
+// For admins: the windows of a series count as open until then; absent: by its hours again.
+struct HoldWindowOpen {
+  std::string series;
+  std::optional<absl::Time> until;
+};
+
+using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
+                            ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen>;
 
 // A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
 // operators and admins any; PERMISSION_DENIED.
@@ -95,6 +114,8 @@ struct LiveRun {
   core::RunWithSteps run;
   std::vector<std::vector<core::GateVerdict>> gates;  // by step; empty unless QUEUED
   std::vector<core::ResolvedShape> shapes;            // by step; the frozen one while there is an attempt
+  // By step, where asked for: what would let it start, `h200:8 would start now`.
+  std::vector<std::vector<std::string>> hints = {};
 };
 
 struct Answer {
@@ -110,8 +131,27 @@ using Reply = std::function<void(absl::StatusOr<Answer>)>;
 // Committed state of live runs; runs that are not live are left out.
 struct Query {
   std::vector<int64_t> runs;
+  bool explain = false;  // fill LiveRun::hints
 };
 using QueryReply = std::function<void(std::vector<LiveRun>)>;
+
+// Where users stand with their quota.
+struct StandingQuery {
+  std::vector<std::string> users;
+  bool everybody = false;  // all that hold something, queue something or have a rule of their own
+};
+struct UserStanding {
+  std::string user;
+  core::QuotaLimits limits;  // that count now
+  core::QuotaUse use;
+  std::vector<core::QuotaRule> rules;  // the user's own
+};
+struct Standings {
+  std::vector<UserStanding> users;  // by name
+  core::QuotaLimits defaults;
+  core::HeldOpen held_open;
+};
+using StandingReply = std::function<void(Standings)>;
 
 // After each commit: its events, in order, to whoever follows. Called on a thread of the loop's; must
 // not block.

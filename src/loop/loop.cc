@@ -15,21 +15,36 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
       sink_(sink),
       nonce_(std::move(nonce)),
       meta_(std::move(loaded.meta)),
-      capacity_(*registry_) {
+      capacity_(*registry_),
+      quotas_(registry_->quota_defaults),
+      usage_(settings_.accounting_zone) {
   for (core::RunWithSteps& run : loaded.runs) {
     const int64_t n = run.run.n;
     core::RunWithSteps& kept = runs_.emplace(n, std::move(run)).first->second;
     for (core::Step& step : kept.steps) {
       core::FoldRestart(step);
       if (step.attempt) capacity_.Take(step.attempt->placement);
+      usage_.Follow(kept.run.owner, step);
       Reindex(kept, step);
     }
   }
+  LoadQuotas(loaded);
   for (store::OutboxRow& row : loaded.outbox) {
     const int64_t id = row.id;
     if (row.kind == store::OutboxKind::kSignal) owed_signals_.emplace(row.target.key, row.level);
     outbox_.emplace(id, std::move(row));
   }
+}
+
+// What admins set, and what scans and the ledger say.
+void Loop::LoadQuotas(store::Loaded& loaded) {
+  for (core::QuotaRule& rule : loaded.quota_rules) {
+    next_quota_rule_ = std::max(next_quota_rule_, rule.id + 1);
+    quotas_.Add(std::move(rule));
+  }
+  for (const store::StorageUseRow& row : loaded.storage_use) usage_.SetStorage(row.owner, row.use);
+  for (const store::WindowHoldRow& row : loaded.window_holds) held_open_[row.series] = row.until;
+  for (const store::MonthUseRow& row : loaded.month_use) usage_.AddSettled(row.month, row.owner, row.gpu_ms);
 }
 
 void Loop::Recover() {
@@ -57,6 +72,10 @@ void Loop::Post(DryRun dry_run, Reply reply) {
 void Loop::Post(Query query, QueryReply reply) {
   messages_.push_back(QueryMessage{std::move(query), std::move(reply)});
 }
+void Loop::Post(StandingQuery query, StandingReply reply) {
+  messages_.push_back(StandingMessage{std::move(query), std::move(reply)});
+}
+void Loop::Post(StorageScanned scanned) { messages_.push_back(std::move(scanned)); }
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
 void Loop::Post(AttemptObserved observed) { messages_.push_back(std::move(observed)); }
 void Loop::Post(std::shared_ptr<const core::Registry> registry) { messages_.push_back(std::move(registry)); }
@@ -81,6 +100,7 @@ void Loop::ClockSet(absl::Duration by) {
       const core::Step before = step;
       core::FoldClockSet(step, by);
       if (before == step) continue;
+      usage_.Follow(run.run.owner, step);
       batch_.steps.insert(step.ref);
       batch_.changed = true;
       Reindex(run, step);
@@ -103,6 +123,8 @@ void Loop::Take(Input& input) {
                      reply(std::move(found));
                    });
                  },
+                 [&](StandingMessage& standing) { TakeStanding(standing); },
+                 [&](StorageScanned& scanned) { TakeScanned(scanned); },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
                  [&](const AttemptObserved& observed) { TakeObserved(observed); },
                  [&](RegistryMessage& registry) { TakeRegistry(std::move(registry)); },
@@ -115,6 +137,7 @@ void Loop::TakeRegistry(std::shared_ptr<const core::Registry> registry) {
   if (registry->version < registry_->version) return;
   registry_ = std::move(registry);
   capacity_.Reload(*registry_);
+  quotas_.SetDefaults(registry_->quota_defaults);
   queued_.LookAtAll();
 }
 
@@ -149,6 +172,9 @@ std::vector<std::function<void()>> Loop::Abandon() {
     if (auto* dry_run = std::get_if<DryRunMessage>(&input)) refuse(std::move(dry_run->reply));
     if (auto* query = std::get_if<QueryMessage>(&input)) {
       answers.push_back([reply = std::move(query->reply)] { reply({}); });
+    }
+    if (auto* standing = std::get_if<StandingMessage>(&input)) {
+      answers.push_back([reply = std::move(standing->reply)] { reply({}); });
     }
   }
   return answers;

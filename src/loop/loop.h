@@ -22,8 +22,11 @@
 #include "core/gates.h"
 #include "core/launch_plan.h"
 #include "core/placement.h"
+#include "core/quota.h"
+#include "core/quota_use.h"
 #include "core/registry.h"
 #include "core/run.h"
+#include "core/windows.h"
 #include "loop/commands.h"
 #include "loop/effects.h"
 #include "loop/wait_list.h"
@@ -50,6 +53,10 @@ struct AttemptObserved {
   std::string key;
   Observation observation;
 };
+// What a scan of the storage found, of all owners that have any.
+struct StorageScanned {
+  std::vector<store::StorageUseRow> use;
+};
 
 // Work done so far, counted; never reset.
 struct Counters {
@@ -74,8 +81,10 @@ class Loop {
   void Post(Command command, Reply reply);
   void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
+  void Post(StandingQuery query, StandingReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
+  void Post(StorageScanned scanned);
   void Post(std::shared_ptr<const core::Registry> registry);
   void SetListener(CommitListener listener) { listener_ = std::move(listener); }
 
@@ -113,9 +122,13 @@ class Loop {
     Query query;
     QueryReply reply;
   };
+  struct StandingMessage {
+    StandingQuery query;
+    StandingReply reply;
+  };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input =
-      std::variant<CommandMessage, DryRunMessage, QueryMessage, EffectAnswered, AttemptObserved, RegistryMessage>;
+  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, EffectAnswered,
+                             AttemptObserved, StorageScanned, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -127,6 +140,7 @@ class Loop {
   };
 
   // Messages (loop.cc)
+  void LoadQuotas(store::Loaded& loaded);
   void Take(Input& input);
   void TakeRegistry(std::shared_ptr<const core::Registry> registry);
   void TakeObserved(const AttemptObserved& observed);
@@ -156,6 +170,16 @@ class Loop {
   absl::StatusOr<Answer> Remove(const Command& command, const RemoveRun& remove);
   void OweRemoval(const core::Run& run);
   void LogOver(const core::RunWithSteps& run, std::string_view event, std::string note);
+
+  // Quota and windows: what admins set, where users stand (loop_quota.cc)
+  absl::StatusOr<Answer> ChangeQuota(const Command& command, const SetQuota& set);
+  absl::StatusOr<Answer> ChangeQuota(const Command& command, const RemoveQuotaRule& remove);
+  absl::StatusOr<Answer> ChangeWindow(const Command& command, const HoldWindowOpen& hold);
+  void PutRule(core::QuotaRule rule);
+  void DropRule(int64_t id);
+  UserStanding StandingOf(const std::string& user) const;
+  void TakeStanding(StandingMessage& message);
+  void TakeScanned(StorageScanned& scanned);
 
   // Effects (loop_effects.cc)
   void Enqueue(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
@@ -213,6 +237,10 @@ class Loop {
   std::set<std::pair<absl::Time, core::StepRef>> timers_;
   std::map<core::StepRef, absl::Time> timer_of_;
   core::Capacity capacity_;
+  core::QuotaBook quotas_;
+  int64_t next_quota_rule_ = 1;
+  core::QuotaUsage usage_;
+  core::HeldOpen held_open_;
   WaitList queued_;
   std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // the newest; the Reader has all
   std::deque<std::pair<std::string, std::string>> request_order_;

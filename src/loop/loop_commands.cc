@@ -142,6 +142,9 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                           Audit(command, 0, reload.detail);
                           return answer;
                         },
+                        [&](const SetQuota& set) { return ChangeQuota(command, set); },
+                        [&](const RemoveQuotaRule& remove) { return ChangeQuota(command, remove); },
+                        [&](const HoldWindowOpen& hold) { return ChangeWindow(command, hold); },
                     },
                     command.action);
 }

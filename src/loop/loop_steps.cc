@@ -55,6 +55,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
     LogTaken(step, event, transition.taken);
   }
   const core::Attempt* attempt = step.attempt ? &*step.attempt : before.attempt ? &*before.attempt : nullptr;
+  usage_.Follow(run.run.owner, step);
   for (const core::Effect& effect : transition.effects) Enqueue(run, step, *attempt, effect);
   if (before.attempt && !step.attempt) {
     capacity_.Release(before.attempt->placement);

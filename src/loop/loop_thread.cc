@@ -81,6 +81,14 @@ void LoopThread::Post(Query query, QueryReply reply) {
     loop_.Post(std::move(query), std::move(reply));
   });
 }
+void LoopThread::Post(StandingQuery query, StandingReply reply) {
+  Enqueue([this, query = std::move(query), reply = std::move(reply)]() mutable {
+    loop_.Post(std::move(query), std::move(reply));
+  });
+}
+void LoopThread::Post(StorageScanned scanned) {
+  Enqueue([this, scanned = std::move(scanned)]() mutable { loop_.Post(std::move(scanned)); });
+}
 void LoopThread::Post(EffectAnswered answered) {
   Enqueue([this, answered = std::move(answered)]() mutable { loop_.Post(std::move(answered)); });
 }

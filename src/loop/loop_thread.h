@@ -52,8 +52,10 @@ class LoopThread {
   void Post(Command command, Reply reply);
   void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
+  void Post(StandingQuery query, StandingReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
+  void Post(StorageScanned scanned);
   void Post(std::shared_ptr<const core::Registry> registry);
 
   // Since when the loop has not finished a turn or a commit although it has work; zero: it keeps up.

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "core/ledger.h"
+#include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
 #include "tp/attempt.h"
@@ -84,6 +85,29 @@ struct AuditRow {
   bool operator==(const AuditRow&) const = default;
 };
 
+// How much storage an owner was found to use.
+struct StorageUseRow {
+  std::string owner;
+  core::StorageUse use;
+  bool operator==(const StorageUseRow&) const = default;
+};
+
+// An admin keeps the windows of a series open; `until` in the past: lifted.
+struct WindowHoldRow {
+  std::string series;
+  absl::Time until;
+  std::string set_by;
+  bool operator==(const WindowHoldRow&) const = default;
+};
+
+// What an owner's settled attempts come to in one month (core::LedgerRow::month).
+struct MonthUseRow {
+  std::string month;
+  std::string owner;
+  int64_t gpu_ms = 0;
+  bool operator==(const MonthUseRow&) const = default;
+};
+
 // Counters that never go back within an epoch.
 struct Meta {
   int64_t epoch = 1;
@@ -108,13 +132,21 @@ struct Txn {
   std::vector<SnapshotRow> snapshots;
   std::vector<TokenRow> tokens;
   std::vector<AuditRow> audit;
+  std::vector<core::QuotaRule> quota_rules;  // inserted or replaced by id
+  std::vector<int64_t> quota_rules_removed;
+  std::vector<StorageUseRow> storage_use;   // replaced by owner
+  std::vector<WindowHoldRow> window_holds;  // replaced by series
 };
 
 // What the loop starts from: everything that is not over, and what is still owed.
 struct Loaded {
   Meta meta;
-  std::vector<core::RunWithSteps> runs;  // those whose word is not terminal, by n
-  std::vector<OutboxRow> outbox;         // by id
+  std::vector<core::RunWithSteps> runs;      // those whose word is not terminal, by n
+  std::vector<OutboxRow> outbox;             // by id
+  std::vector<core::QuotaRule> quota_rules;  // by id
+  std::vector<StorageUseRow> storage_use;    // by owner
+  std::vector<WindowHoldRow> window_holds;   // by series
+  std::vector<MonthUseRow> month_use;        // of the newest two months in the ledger, by month and owner
   bool operator==(const Loaded&) const = default;
 };
 

@@ -71,6 +71,9 @@ class Daemon {
     void Post(loop::Command command, loop::Reply reply) override { thread_.Post(std::move(command), std::move(reply)); }
     void Post(loop::DryRun dry_run, loop::Reply reply) override { thread_.Post(std::move(dry_run), std::move(reply)); }
     void Post(loop::Query query, loop::QueryReply reply) override { thread_.Post(std::move(query), std::move(reply)); }
+    void Post(loop::StandingQuery query, loop::StandingReply reply) override {
+      thread_.Post(std::move(query), std::move(reply));
+    }
 
    private:
     loop::LoopThread& thread_;

@@ -1,6 +1,7 @@
 // A loop that does what the test says, answering from a thread of its own as the real one does.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -54,6 +55,27 @@ class FakeLoop final : public LoopPort {
     });
   }
 
+  void Post(loop::StandingQuery query, loop::StandingReply reply) override {
+    thread_.Post([this, query = std::move(query), reply = std::move(reply)] {
+      loop::Standings standings;
+      {
+        const std::lock_guard lock(mutex_);
+        standings = standings_;
+      }
+      if (!query.everybody) {
+        std::erase_if(standings.users, [&query](const loop::UserStanding& standing) {
+          return std::find(query.users.begin(), query.users.end(), standing.user) == query.users.end();
+        });
+      }
+      reply(std::move(standings));
+    });
+  }
+
+  void SetStandings(loop::Standings standings) {
+    const std::lock_guard lock(mutex_);
+    standings_ = std::move(standings);
+  }
+
   void OnCommand(Handler handler) {
     const std::lock_guard lock(mutex_);
     handler_ = std::move(handler);
@@ -77,8 +99,9 @@ class FakeLoop final : public LoopPort {
 
  private:
   mutable std::mutex mutex_;
-  Handler handler_;                        // guarded by mutex_
-  Previewer previewer_;                    // guarded by mutex_
+  Handler handler_;      // guarded by mutex_
+  Previewer previewer_;  // guarded by mutex_
+  loop::Standings standings_;
   std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
   std::vector<loop::Command> commands_;    // guarded by mutex_
   WorkerPool thread_{1};                   // last: its tasks use the above

@@ -228,6 +228,12 @@ struct Policy {
   absl::Duration retry_cooldown = absl::Seconds(60);
   absl::Duration relaunch_backoff = absl::Seconds(1);
   absl::Duration relaunch_backoff_max = absl::Minutes(10);
+  absl::Duration aging = absl::Hours(6);                     // waited for +1 of priority; zero: no aging
+  int32_t aging_cap = 20;                                    // the most that aging adds
+  absl::Duration default_time_limit = absl::Hours(24 * 30);  // what backfill assumes of a step without one
+  bool fair_share = false;
+  absl::Duration fair_share_half_life = absl::Hours(24 * 7);
+  absl::Duration min_flip = absl::Minutes(10);  // from a window's pause to its resume, at least
   bool operator==(const Policy&) const = default;
 };
 

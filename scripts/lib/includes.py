@@ -59,7 +59,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 LIBS = "absl fmt"
 BACKENDS = "backends/driver backends/fake backends/local"
-TESTED = f"tests base decode core config store snapshot snapshot_manifest loop launch sim auth rank public tp/backend.h {BACKENDS}"
+TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim auth rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
 
@@ -72,13 +72,14 @@ FOLDERS = [
     _folder("src/core", LIBS, "base public"),
     _folder("src/config", LIBS, "base decode core json posix"),
     _folder("src/store", LIBS, "base core public sqlite openssl json posix"),
-    _folder("src/loop", LIBS, "base core store_interface public tp/backend.h posix"),
+    _folder("src/plan", LIBS, "base core public"),
+    _folder("src/loop", LIBS, "base core plan store_interface public tp/backend.h posix"),
     _folder("src/snapshot", LIBS, "base snapshot_manifest posix"),
     _folder("src/launch", LIBS, "base core snapshot public tp/backend.h json posix"),
     _folder("src/backends/driver", LIBS, "base core launch loop public tp/backend.h posix"),
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),
-    _folder("src/sim", LIBS, "base core store loop launch backends/fake public tp/backend.h"),
+    _folder("src/sim", LIBS, "base core plan store loop launch backends/fake public tp/backend.h"),
     _folder("src/auth", LIBS, "base core store_interface openssl posix"),
     _folder("src/api", LIBS, RPC, "base core loop store snapshot snapshot_manifest auth config public json posix"),
     _folder("src/tpd", LIBS, RPC, BACKENDS,
@@ -103,7 +104,7 @@ class Ban:
     why: str
 
 
-DETERMINISTIC = ("src/core/*", "src/loop/*", "src/sim/*")
+DETERMINISTIC = ("src/core/*", "src/plan/*", "src/loop/*", "src/sim/*")
 # Drives the loop with real threads and clocks.
 LOOP_SHELL = ("src/loop/loop_thread.*",)
 

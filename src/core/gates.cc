@@ -1,7 +1,11 @@
 #include "core/gates.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "base/human_bytes.h"
+#include "core/gate_text.h"
 #include "core/resource.h"
 
 namespace tp::core {
@@ -11,51 +15,203 @@ const Step& DependedOn(const RunWithSteps& run, const Step& step) {
   return run.steps[static_cast<size_t>(step.spec.after->step)];
 }
 
-std::optional<GateVerdict> DependencyGate(const GateInput& in) {
-  if (Dependency(in.run, in.step) != DependencyState::kWaiting) return std::nullopt;
-  const Step& other = DependedOn(in.run, in.step);
-  return GateVerdict{
-      GateKind::kDependency,
-      fmt::format("waits for step {} ({}), which is {}", other.ref.step + 1, other.spec.name, Name(other.state)),
-      std::nullopt};
-}
-
-std::optional<GateVerdict> HeldGate(const GateInput& in) {
-  const Hold& hold = in.step.hold;
-  if (!hold.shape.empty()) {
-    return GateVerdict{GateKind::kHeld,
-                       fmt::format("its shape is no longer valid: {}; change it with tp update --profile", hold.shape),
-                       std::nullopt};
-  }
-  if (hold.admin) return GateVerdict{GateKind::kHeld, "held by an admin, who can release it", std::nullopt};
-  if (hold.owner) return GateVerdict{GateKind::kHeld, "held by its owner: tp release lets it go", std::nullopt};
-  return std::nullopt;
-}
-
-std::optional<GateVerdict> CooldownGate(const GateInput& in) {
-  const auto& until = in.step.cooldown_until;
-  if (!until || *until <= in.now) return std::nullopt;
-  return GateVerdict{GateKind::kCooldown,
-                     fmt::format("retry {} waits {} more seconds after the failure", in.step.retry_count,
-                                 absl::ToInt64Seconds(absl::Ceil(*until - in.now, absl::Seconds(1)))),
-                     until};
-}
-
-std::optional<GateVerdict> BackendGate(const GateInput& in) {
-  const auto& until = in.step.backoff_until;
-  if (!until || *until <= in.now) return std::nullopt;
-  return GateVerdict{GateKind::kBackend,
-                     fmt::format("launch {} did not come up ({}); the next try is in {} s", in.step.attempts,
-                                 in.step.backoff_reason.empty() ? "no reason given" : in.step.backoff_reason,
-                                 absl::ToInt64Seconds(absl::Ceil(*until - in.now, absl::Seconds(1)))),
-                     until};
-}
-
 std::string Count(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+// --- Of the step itself ------------------------------------------------------------------------------
+
+std::optional<GateVerdict> DependencyGate(const GateInput& in) {
+  if (Dependency(in.run, in.step) != DependencyState::kWaiting) return std::nullopt;
+  const Step& other = DependedOn(in.run, in.step);
+  return GateVerdict{.gate = GateKind::kDependency,
+                     .sentence = fmt::format("waits for step {} ({}), which is {}", other.ref.step + 1, other.spec.name,
+                                             Name(other.state)),
+                     .opens_at = std::nullopt,
+                     .since = in.step.entered_at};
+}
+
+std::optional<GateVerdict> HeldGate(const GateInput& in) {
+  const Hold& hold = in.step.hold;
+  GateVerdict verdict{.gate = GateKind::kHeld, .sentence = "", .opens_at = std::nullopt, .since = std::nullopt};
+  if (!hold.shape.empty()) {
+    verdict.sentence = fmt::format("its shape is no longer valid: {}; change it with tp update --profile", hold.shape);
+  } else if (hold.admin) {
+    verdict.sentence = "held by an admin, who can release it";
+  } else if (hold.owner) {
+    verdict.sentence = "held by its owner: tp release lets it go";
+  } else {
+    return std::nullopt;
+  }
+  return verdict;
+}
+
+std::optional<GateVerdict> CooldownGate(const GateInput& in) {
+  const auto& until = in.step.cooldown_until;
+  if (!until || *until <= in.situation.now) return std::nullopt;
+  return GateVerdict{
+      .gate = GateKind::kCooldown,
+      .sentence = fmt::format("retry {} waits {} more seconds after the failure", in.step.retry_count,
+                              absl::ToInt64Seconds(absl::Ceil(*until - in.situation.now, absl::Seconds(1)))),
+      .opens_at = until,
+      .since = in.step.entered_at};
+}
+
+std::optional<GateVerdict> BackendGate(const GateInput& in) {
+  const auto& until = in.step.backoff_until;
+  if (!until || *until <= in.situation.now) return std::nullopt;
+  return GateVerdict{
+      .gate = GateKind::kBackend,
+      .sentence = fmt::format("launch {} did not come up ({}); the next try is in {} s", in.step.attempts,
+                              in.step.backoff_reason.empty() ? "no reason given" : in.step.backoff_reason,
+                              absl::ToInt64Seconds(absl::Ceil(*until - in.situation.now, absl::Seconds(1)))),
+      .opens_at = until,
+      .since = in.step.entered_at};
+}
+
+// --- Windows -------------------------------------------------------------------------------------------
+
+std::string WindowSentence(const GateInput& in) {
+  const Situation& at = in.situation;
+  const absl::TimeZone zone = at.schedule.front().windows.front().zone;
+  std::string series;
+  for (const SeriesHours& hours : at.schedule) series += (series.empty() ? "" : " and ") + hours.series;
+  if (!at.window.open) {
+    if (!at.window.edge) return fmt::format("the window of {} never opens: ask an admin", series);
+    return fmt::format("the window of {} is closed; it opens {}", series, MomentText(*at.window.edge, zone));
+  }
+  const absl::Duration left = *at.window.edge - at.now;
+  const absl::Duration needed = NeededOpen(at.schedule, at.window, RemainingOwnLimit(in.step));
+  return fmt::format("the window of {} closes {}, in {}, and this job needs {}; a time limit of at most {} would fit",
+                     series, MomentText(*at.window.edge, zone), LengthText(left), LengthText(needed),
+                     LengthText(absl::Floor(left, absl::Minutes(1))));
+}
+
+std::optional<GateVerdict> WindowGate(const GateInput& in) {
+  const Situation& at = in.situation;
+  if (!in.shape || WindowOpen(at.schedule, at.window, RemainingOwnLimit(in.step), at.now)) return std::nullopt;
+  return GateVerdict{.gate = GateKind::kWindow,
+                     .sentence = WindowSentence(in),
+                     .opens_at = at.window.open ? std::nullopt : at.window.edge,
+                     .since = std::nullopt};
+}
+
+// --- Quota ---------------------------------------------------------------------------------------------
+
+using QuotaCheck = bool (*)(const ResolvedShape&, const QuotaLimits&, const QuotaUse&);
+using QuotaSentence = std::string (*)(const GateInput&);
+
+bool Over(const std::optional<int64_t>& limit, int64_t used_then) {
+  return limit && *limit != kNoLimit && used_then > *limit;
+}
+
+int64_t HeldOf(const QuotaUse& use, const std::string& series) {
+  const auto found = use.series_gpus.find(series);
+  return found == use.series_gpus.end() ? 0 : found->second;
+}
+
+int64_t NeededOf(const ResolvedShape& shape, const std::string& series) {
+  int64_t cards = 0;
+  for (const PoolShape& pool : shape.pools) cards += pool.series == series ? pool.cards() : 0;
+  return cards;
+}
+
+// The first of the shape's series that is over its limit; nothing: none.
+const std::string* SeriesOver(const ResolvedShape& shape, const QuotaLimits& limits, const QuotaUse& use) {
+  for (const PoolShape& pool : shape.pools) {
+    const auto limit = limits.series_gpus.find(pool.series);
+    if (limit == limits.series_gpus.end()) continue;
+    const int64_t needed = NeededOf(shape, pool.series);
+    if (needed > 0 && Over(limit->second, HeldOf(use, pool.series) + needed)) return &pool.series;
+  }
+  return nullptr;
+}
+
+bool GpusClosed(const ResolvedShape& shape, const QuotaLimits& limits, const QuotaUse& use) {
+  return shape.cards() > 0 && Over(limits.gpus, use.gpus + shape.cards());
+}
+bool SeriesClosed(const ResolvedShape& shape, const QuotaLimits& limits, const QuotaUse& use) {
+  return SeriesOver(shape, limits, use) != nullptr;
+}
+bool JobsClosed(const ResolvedShape&, const QuotaLimits& limits, const QuotaUse& use) {
+  return Over(limits.jobs, use.jobs + 1);
+}
+bool GpuHoursClosed(const ResolvedShape& shape, const QuotaLimits& limits, const QuotaUse& use) {
+  if (!limits.gpu_hours || *limits.gpu_hours == kNoLimit) return false;
+  return shape.cards() > 0 && use.month_gpu_ms / kMsPerHour >= *limits.gpu_hours;
+}
+bool StorageClosed(const ResolvedShape&, const QuotaLimits& limits, const QuotaUse& use) {
+  if (!limits.storage_bytes || *limits.storage_bytes == kNoLimit) return false;
+  return !use.storage || use.storage->bytes >= *limits.storage_bytes;
+}
+
+// What there is to say of cards: of all, or of one series.
+std::string CardsSentence(std::string_view what, int64_t used, int64_t needed, int64_t limit) {
+  const std::string standing = fmt::format("{}: {} of {} in use", what, used, limit);
+  if (needed > limit) {
+    return fmt::format("{}, and this job needs {}, more than the quota itself: it waits until an admin raises that",
+                       standing, needed);
+  }
+  if (used > limit) return fmt::format("{} (over by {}); waits until they are below it", standing, used - limit);
+  return fmt::format("{}, this job needs {}; starts when {} more are released", standing, needed,
+                     used + needed - limit);
+}
+
+std::string GpusSentence(const GateInput& in) {
+  return CardsSentence("your GPUs", in.situation.use.gpus, in.shape->cards(), *in.situation.limits.gpus);
+}
+std::string SeriesSentence(const GateInput& in) {
+  const Situation& at = in.situation;
+  const std::string& series = *SeriesOver(*in.shape, at.limits, at.use);
+  return CardsSentence(fmt::format("your {} GPUs", series), HeldOf(at.use, series), NeededOf(*in.shape, series),
+                       at.limits.series_gpus.at(series));
+}
+std::string JobsSentence(const GateInput& in) {
+  return fmt::format("your jobs: {} of {} slots in use; starts when one of them ends", in.situation.use.jobs,
+                     *in.situation.limits.jobs);
+}
+std::string GpuHoursSentence(const GateInput& in) {
+  return fmt::format("your GPU-hours: {} of {} used this month; the next month begins {}",
+                     HoursText(in.situation.use.month_gpu_ms), *in.situation.limits.gpu_hours,
+                     MomentText(in.situation.month_ends, absl::UTCTimeZone()));
+}
+std::string StorageSentence(const GateInput& in) {
+  const auto& storage = in.situation.use.storage;
+  if (!storage) return "your storage has not been measured yet; waits for the first scan";
+  return fmt::format("your storage: {} of {} used, measured {} ago; remove runs with tp rm", HumanBytes(storage->bytes),
+                     HumanBytes(*in.situation.limits.storage_bytes),
+                     LengthText(in.situation.now - storage->scanned_at));
+}
+
+struct QuotaGate {
+  GateKind gate;
+  QuotaCheck closed;
+  QuotaSentence sentence;
+};
+constexpr QuotaGate kQuotaGates[] = {
+    {GateKind::kQuotaGpus, GpusClosed, GpusSentence},
+    {GateKind::kQuotaSeries, SeriesClosed, SeriesSentence},
+    {GateKind::kQuotaJobs, JobsClosed, JobsSentence},
+    {GateKind::kQuotaGpuHours, GpuHoursClosed, GpuHoursSentence},
+    {GateKind::kQuotaStorage, StorageClosed, StorageSentence},
+};
+
+void AddQuotaGates(const GateInput& in, std::vector<GateVerdict>& closed) {
+  if (!in.shape) return;
+  for (const QuotaGate& gate : kQuotaGates) {
+    if (!gate.closed(*in.shape, in.situation.limits, in.situation.use)) continue;
+    const bool by_month = gate.gate == GateKind::kQuotaGpuHours;
+    closed.push_back({.gate = gate.gate,
+                      .sentence = gate.sentence(in),
+                      .opens_at = by_month ? std::optional(in.situation.month_ends) : std::nullopt,
+                      .since = std::nullopt});
+  }
+}
+
+// --- Room ----------------------------------------------------------------------------------------------
+
 std::string CapacitySentence(const GateInput& in) {
+  const Capacity& capacity = in.situation.capacity;
   std::string sentence;
   for (const PoolShape& pool : in.shape->pools) {
     if (!sentence.empty()) sentence += "; ";
@@ -64,16 +220,39 @@ std::string CapacitySentence(const GateInput& in) {
         fmt::format("{} needs {}, {} of {} {} are free", pool.series,
                     cpu ? Count(pool.nodes, "node")
                         : fmt::format("{} x {}", Count(pool.nodes, "node"), Count(pool.gpus_per_node, "card")),
-                    in.capacity.FreeCards(pool.series), in.capacity.TotalCards(pool.series), cpu ? "places" : "cards");
+                    capacity.FreeCards(pool.series), capacity.TotalCards(pool.series), cpu ? "places" : "cards");
   }
-  return sentence + (in.capacity.CouldEverFit(*in.shape)
+  return sentence + (capacity.CouldEverFit(*in.shape)
                          ? "; starts when cards are released"
                          : "; more than the series has: change it with tp update --profile");
 }
 
 std::optional<GateVerdict> CapacityGate(const GateInput& in) {
-  if (!in.shape || in.capacity.Place(*in.shape, in.step.avoid_node)) return std::nullopt;
-  return GateVerdict{GateKind::kCapacity, CapacitySentence(in), std::nullopt};
+  if (!in.shape || in.situation.capacity.HasRoom(*in.shape, {})) return std::nullopt;
+  return GateVerdict{
+      .gate = GateKind::kCapacity, .sentence = CapacitySentence(in), .opens_at = std::nullopt, .since = std::nullopt};
+}
+
+// Those whose cards this step would need too long.
+std::optional<GateVerdict> OrderGate(const GateInput& in) {
+  const Situation& at = in.situation;
+  if (!in.shape || !at.capacity.HasRoom(*in.shape, {})) return std::nullopt;
+  const absl::Duration limit = RemainingLimit(in.step, at.policy);
+  const CardSet blocked = BlockedFor(at.reservations, in.step.ref, limit, at.now);
+  if (at.capacity.HasRoom(*in.shape, {.freed = nullptr, .blocked = &blocked})) return std::nullopt;
+  absl::Time start = absl::InfinitePast();
+  for (const Reservation* reservation : at.reservations) {
+    if (reservation->step != in.step.ref && at.now + limit > reservation->start) {
+      start = std::max(start, reservation->start);
+    }
+  }
+  return GateVerdict{
+      .gate = GateKind::kOrder,
+      .sentence = fmt::format("the free cards are reserved for a job ahead, which starts in {} at the latest; a time "
+                              "limit below that would let this one start now",
+                              LengthText(start - at.now)),
+      .opens_at = std::nullopt,
+      .since = std::nullopt};
 }
 
 }  // namespace
@@ -94,11 +273,44 @@ DependencyState Dependency(const RunWithSteps& run, const Step& step) {
   return DependencyState::kWaiting;
 }
 
+std::optional<absl::Time> OwnGatesOpenAt(const RunWithSteps& run, const Step& step, absl::Time now) {
+  if (Dependency(run, step) == DependencyState::kWaiting || step.hold.owner || step.hold.admin) {
+    return absl::InfiniteFuture();
+  }
+  std::optional<absl::Time> opens;
+  for (const auto& until : {step.cooldown_until, step.backoff_until}) {
+    if (until && *until > now) opens = std::max(*until, opens.value_or(*until));
+  }
+  return opens;
+}
+
+bool WindowOpen(const Schedule& schedule, const WindowStanding& standing, std::optional<absl::Duration> remaining_limit,
+                absl::Time now) {
+  if (!standing.open) return false;
+  if (!standing.edge) return true;
+  return *standing.edge - now >= NeededOpen(schedule, standing, remaining_limit);
+}
+
+std::optional<GateKind> ClosedQuota(const ResolvedShape& shape, const QuotaLimits& limits, const QuotaUse& use) {
+  for (const QuotaGate& gate : kQuotaGates) {
+    if (gate.closed(shape, limits, use)) return gate.gate;
+  }
+  return std::nullopt;
+}
+
 std::vector<GateVerdict> ClosedGates(const GateInput& input) {
   std::vector<GateVerdict> closed;
-  for (auto gate : {DependencyGate, HeldGate, CooldownGate, CapacityGate, BackendGate}) {
-    if (auto verdict = gate(input)) closed.push_back(*std::move(verdict));
-  }
+  const auto add = [&](std::optional<GateVerdict> verdict) {
+    if (verdict) closed.push_back(*std::move(verdict));
+  };
+  add(DependencyGate(input));
+  add(HeldGate(input));
+  add(CooldownGate(input));
+  add(BackendGate(input));
+  add(WindowGate(input));
+  AddQuotaGates(input, closed);
+  add(CapacityGate(input));
+  add(OrderGate(input));
   return closed;
 }
 

@@ -1,6 +1,8 @@
 #include "core/placement.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 namespace tp::core {
 namespace {
@@ -8,99 +10,166 @@ namespace {
 // One port for each pool of a live attempt: MASTER_PORT and torchrun's rendezvous.
 constexpr int kFirstPort = 29500;
 constexpr int kPortCount = 4000;
+constexpr int kMaxCards = 64;
+
+uint64_t LowestCards(int count) { return count >= kMaxCards ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
+
+uint64_t MaskOf(const std::vector<int>& cards) {
+  uint64_t mask = 0;
+  for (const int card : cards) {
+    if (card >= 0 && card < kMaxCards) mask |= uint64_t{1} << card;
+  }
+  return mask;
+}
+
+std::vector<int> FirstCards(uint64_t free, int count) {
+  std::vector<int> cards;
+  for (; static_cast<int>(cards.size()) < count && free != 0; free &= free - 1) cards.push_back(std::countr_zero(free));
+  return cards;
+}
 
 }  // namespace
 
+void CardSet::Add(size_t node, uint64_t cards, bool place) {
+  if (nodes_.size() <= node) nodes_.resize(node + 1);
+  nodes_[node].cards |= cards;
+  nodes_[node].place = nodes_[node].place || place;
+}
+
+void CardSet::Add(const CardSet& other) {
+  for (size_t node = 0; node < other.nodes_.size(); ++node)
+    Add(node, other.nodes_[node].cards, other.nodes_[node].place);
+}
+
 Capacity::Capacity(const Registry& registry) { Reload(registry); }
 
+// What held something keeps it, in the registry or not: its attempt still lives.
 void Capacity::Reload(const Registry& registry) {
-  std::map<std::string, NodeCards> old;
-  old.swap(nodes_);
-  series_nodes_.clear();
-  series_gpus_.clear();
+  const std::vector<NodeCards> old = std::exchange(nodes_, {});
+  node_index_.clear();
+  series_.clear();
+  everything_ = {};
   for (const auto& [name, series] : registry.series) {
-    series_gpus_[name] = series.gpus_per_node;
+    SeriesNodes& of_series = series_[name];
+    of_series.gpus_per_node = series.gpus_per_node;
     for (const Node& node : series.nodes) {
-      NodeCards& cards = nodes_[node.name];
-      cards.address = node.address;
-      cards.cards = std::max(cards.cards, series.gpus_per_node);
-      series_nodes_[name].push_back(node.name);
+      const size_t index = NodeOf(node.name);
+      nodes_[index].address = node.address;
+      nodes_[index].cards |= LowestCards(series.gpus_per_node);
+      of_series.nodes.push_back(index);
     }
   }
-  for (auto& [name, cards] : old) {
-    NodeCards& now = nodes_[name];
-    now.held = std::move(cards.held);
-    now.place_held = cards.place_held;
-    if (now.address.empty()) now.address = cards.address;
+  for (size_t node = 0; node < nodes_.size(); ++node) everything_.Add(node, nodes_[node].cards, true);
+  for (const NodeCards& before : old) {
+    if (before.held == 0 && !before.place_held) continue;
+    NodeCards& now = nodes_[NodeOf(before.name)];
+    now.held = before.held;
+    now.place_held = before.place_held;
+    if (now.address.empty()) now.address = before.address;
   }
 }
 
-std::optional<std::vector<PoolPlacement>> Capacity::Place(const ResolvedShape& shape,
-                                                          const std::string& avoid_node) const {
-  return Find(shape, avoid_node, Look::kAtFree);
+size_t Capacity::NodeOf(const std::string& name) {
+  const auto [found, added] = node_index_.try_emplace(name, nodes_.size());
+  if (added) nodes_.push_back({.name = name, .address = "", .cards = 0, .held = 0, .place_held = false});
+  return found->second;
 }
 
-bool Capacity::CouldEverFit(const ResolvedShape& shape) const { return Find(shape, "", Look::kAtAll).has_value(); }
+std::optional<size_t> Capacity::FindNode(const std::string& name) const {
+  const auto found = node_index_.find(name);
+  if (found == node_index_.end()) return std::nullopt;
+  return found->second;
+}
 
-std::optional<std::vector<PoolPlacement>> Capacity::Find(const ResolvedShape& shape, const std::string& avoid_node,
-                                                         Look look) const {
-  std::set<std::string> used_nodes;  // a node serves one rank of the shape
-  std::set<int> ports;               // of the shape so far
-  std::vector<PoolPlacement> pools;
-  for (const PoolShape& wanted : shape.pools) {
-    auto pool = PlacePool(wanted, avoid_node, look, used_nodes);
-    if (!pool) return std::nullopt;
-    const auto port = FreePort(ports, look);
-    if (!port) return std::nullopt;
-    ports.insert(*port);
-    pool->master_port = *port;
-    pools.push_back(*std::move(pool));
+uint64_t Capacity::FreeOf(size_t node, const Assume& assume) const {
+  uint64_t held = nodes_[node].held;
+  if (assume.freed) held &= ~assume.freed->CardsOf(node);
+  if (assume.blocked) held |= assume.blocked->CardsOf(node);
+  return nodes_[node].cards & ~held;
+}
+
+bool Capacity::PlaceFree(size_t node, const Assume& assume) const {
+  if (assume.blocked && assume.blocked->PlaceOf(node)) return false;
+  return !nodes_[node].place_held || (assume.freed && assume.freed->PlaceOf(node));
+}
+
+bool Capacity::Fits(size_t node, const PoolShape& wanted, const Assume& assume) const {
+  if (wanted.gpus_per_node == 0) return PlaceFree(node, assume);
+  return std::popcount(FreeOf(node, assume)) >= wanted.gpus_per_node;
+}
+
+// A node serves one rank of the shape.
+bool Capacity::Choose(const PoolShape& wanted, std::optional<size_t> avoid, const Assume& assume,
+                      std::vector<size_t>& used, std::vector<size_t>& chosen) const {
+  const auto series = series_.find(wanted.series);
+  if (series == series_.end()) return false;
+  const auto enough = [&] { return static_cast<int64_t>(chosen.size()) == wanted.nodes; };
+  for (const bool avoided : {false, true}) {
+    for (const size_t node : series->second.nodes) {
+      if (enough()) break;
+      if ((node == avoid) != avoided) continue;
+      if (!Fits(node, wanted, assume) || std::find(used.begin(), used.end(), node) != used.end()) continue;
+      chosen.push_back(node);
+    }
   }
-  return pools;
+  if (!enough()) return false;
+  used.insert(used.end(), chosen.begin(), chosen.end());
+  return true;
 }
 
-std::vector<std::string> Capacity::Candidates(const std::string& series, const std::string& avoid_node) const {
-  const auto found = series_nodes_.find(series);
-  if (found == series_nodes_.end()) return {};
-  std::vector<std::string> nodes = found->second;
-  std::stable_partition(nodes.begin(), nodes.end(), [&](const std::string& node) { return node != avoid_node; });
-  return nodes;
+std::optional<Capacity::Choice> Capacity::Choose(const ResolvedShape& shape, std::optional<size_t> avoid,
+                                                 const Assume& assume) const {
+  std::vector<size_t> used;
+  Choice choice(shape.pools.size());
+  for (size_t i = 0; i < shape.pools.size(); ++i) {
+    if (!Choose(shape.pools[i], avoid, assume, used, choice[i])) return std::nullopt;
+  }
+  return choice;
 }
 
-std::optional<PoolPlacement> Capacity::PlacePool(const PoolShape& wanted, const std::string& avoid_node, Look look,
-                                                 std::set<std::string>& used_nodes) const {
+PoolPlacement Capacity::PoolOn(const std::vector<size_t>& nodes, const PoolShape& wanted, const Assume& assume) const {
   PoolPlacement pool;
   pool.series = wanted.series;
   pool.profile = wanted.profile;
   pool.roles = wanted.roles;
   pool.gpus_per_node = wanted.gpus_per_node;
-  for (const std::string& name : Candidates(wanted.series, avoid_node)) {
-    if (static_cast<int64_t>(pool.ranks.size()) == wanted.nodes) break;
-    if (used_nodes.contains(name)) continue;
-    const NodeCards& node = nodes_.at(name);
-    if (wanted.gpus_per_node == 0 && node.place_held && look == Look::kAtFree) continue;
-    std::vector<int> cards = CardsOf(node, wanted.gpus_per_node, look);
-    if (static_cast<int>(cards.size()) < wanted.gpus_per_node) continue;
-    used_nodes.insert(name);
-    pool.ranks.push_back({name, node.address, std::move(cards)});
+  for (const size_t node : nodes) {
+    pool.ranks.push_back(
+        {nodes_[node].name, nodes_[node].address, FirstCards(FreeOf(node, assume), wanted.gpus_per_node)});
   }
-  if (static_cast<int64_t>(pool.ranks.size()) < wanted.nodes) return std::nullopt;
   return pool;
 }
 
-std::vector<int> Capacity::CardsOf(const NodeCards& node, int wanted, Look look) {
-  std::vector<int> cards;
-  for (int card = 0; card < node.cards && static_cast<int>(cards.size()) < wanted; ++card) {
-    if (look == Look::kAtAll || !node.held.contains(card)) cards.push_back(card);
+std::optional<std::vector<PoolPlacement>> Capacity::Place(const ResolvedShape& shape, const std::string& avoid_node,
+                                                          const Assume& assume) const {
+  auto choice = Choose(shape, FindNode(avoid_node), assume);
+  // To go round a node in one pool may leave no room for the next.
+  if (!choice) choice = Choose(shape, std::nullopt, assume);
+  if (!choice) return std::nullopt;
+  std::set<int> ports;  // of the shape so far
+  std::vector<PoolPlacement> pools;
+  for (size_t i = 0; i < choice->size(); ++i) {
+    const auto port = FreePort(ports);
+    if (!port) return std::nullopt;
+    ports.insert(*port);
+    pools.push_back(PoolOn((*choice)[i], shape.pools[i], assume));
+    pools.back().master_port = *port;
   }
-  return cards;
+  return pools;
 }
 
-std::optional<int> Capacity::FreePort(const std::set<int>& taken, Look look) const {
+bool Capacity::HasRoom(const ResolvedShape& shape, const Assume& assume) const {
+  return Choose(shape, std::nullopt, assume).has_value();
+}
+
+bool Capacity::CouldEverFit(const ResolvedShape& shape) const {
+  return HasRoom(shape, {.freed = &everything_, .blocked = nullptr});
+}
+
+std::optional<int> Capacity::FreePort(const std::set<int>& taken) const {
   for (int i = 0; i < kPortCount; ++i) {
     const int port = kFirstPort + (next_port_ + i) % kPortCount;
-    const bool held = look == Look::kAtFree && ports_.contains(port);
-    if (!held && !taken.contains(port)) return port;
+    if (!ports_.contains(port) && !taken.contains(port)) return port;
   }
   return std::nullopt;
 }
@@ -110,8 +179,8 @@ void Capacity::Take(const std::vector<PoolPlacement>& placement) {
     ports_.insert(pool.master_port);
     next_port_ = (pool.master_port - kFirstPort + 1) % kPortCount;
     for (const RankPlacement& rank : pool.ranks) {
-      NodeCards& node = nodes_[rank.node];
-      node.held.insert(rank.cards.begin(), rank.cards.end());
+      NodeCards& node = nodes_[NodeOf(rank.node)];
+      node.held |= MaskOf(rank.cards);
       if (pool.gpus_per_node == 0) node.place_held = true;
     }
   }
@@ -121,28 +190,68 @@ void Capacity::Release(const std::vector<PoolPlacement>& placement) {
   for (const PoolPlacement& pool : placement) {
     ports_.erase(pool.master_port);
     for (const RankPlacement& rank : pool.ranks) {
-      NodeCards& node = nodes_[rank.node];
-      for (int card : rank.cards) node.held.erase(card);
+      NodeCards& node = nodes_[NodeOf(rank.node)];
+      node.held &= ~MaskOf(rank.cards);
       if (pool.gpus_per_node == 0) node.place_held = false;
     }
   }
 }
 
+CardSet Capacity::CardsOf(const std::vector<PoolPlacement>& placement) const {
+  CardSet cards;
+  for (const PoolPlacement& pool : placement) {
+    for (const RankPlacement& rank : pool.ranks) {
+      if (const auto node = FindNode(rank.node)) cards.Add(*node, MaskOf(rank.cards), pool.gpus_per_node == 0);
+    }
+  }
+  return cards;
+}
+
 int64_t Capacity::FreeCards(const std::string& series) const {
-  const bool cpu = !series_gpus_.contains(series) || series_gpus_.at(series) == 0;
+  const auto found = series_.find(series);
+  if (found == series_.end()) return 0;
+  const bool cpu = found->second.gpus_per_node == 0;
   int64_t free = 0;
-  for (const std::string& name : Candidates(series, "")) {
-    const NodeCards& node = nodes_.at(name);
-    free += cpu ? (node.place_held ? 0 : 1) : static_cast<int64_t>(CardsOf(node, node.cards, Look::kAtFree).size());
+  for (const size_t node : found->second.nodes) {
+    free += cpu ? static_cast<int64_t>(PlaceFree(node, {})) : std::popcount(FreeOf(node, {}));
   }
   return free;
 }
 
 int64_t Capacity::TotalCards(const std::string& series) const {
-  const int64_t gpus = series_gpus_.contains(series) ? series_gpus_.at(series) : 0;
-  const auto nodes = series_nodes_.find(series);
-  if (nodes == series_nodes_.end()) return 0;
-  return static_cast<int64_t>(nodes->second.size()) * std::max<int64_t>(gpus, 1);
+  const auto found = series_.find(series);
+  if (found == series_.end()) return 0;
+  return static_cast<int64_t>(found->second.nodes.size()) * std::max<int64_t>(found->second.gpus_per_node, 1);
+}
+
+std::set<std::string> Capacity::Neighbours(const std::string& series) const {
+  std::set<std::string> neighbours = {series};
+  const auto found = series_.find(series);
+  if (found == series_.end()) return neighbours;
+  const std::set<size_t> nodes(found->second.nodes.begin(), found->second.nodes.end());
+  for (const auto& [name, other] : series_) {
+    if (std::any_of(other.nodes.begin(), other.nodes.end(), [&](size_t node) { return nodes.contains(node); })) {
+      neighbours.insert(name);
+    }
+  }
+  return neighbours;
+}
+
+std::set<std::string> Capacity::SeriesOn(const std::vector<PoolPlacement>& placement) const {
+  std::set<std::string> on;
+  std::set<size_t> nodes;
+  for (const PoolPlacement& pool : placement) {
+    on.insert(pool.series);
+    for (const RankPlacement& rank : pool.ranks) {
+      if (const auto node = FindNode(rank.node)) nodes.insert(*node);
+    }
+  }
+  for (const auto& [name, series] : series_) {
+    if (std::any_of(series.nodes.begin(), series.nodes.end(), [&](size_t node) { return nodes.contains(node); })) {
+      on.insert(name);
+    }
+  }
+  return on;
 }
 
 bool Capacity::Oversubscribed(const std::vector<const std::vector<PoolPlacement>*>& live) {

@@ -9,14 +9,39 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "core/registry.h"
 #include "core/step.h"
 
 namespace tp::core {
 
+// Some cards and places of a Capacity, by its own numbering of nodes; of no use to another one, nor after
+// a reload.
+class CardSet {
+ public:
+  void Add(size_t node, uint64_t cards, bool place);
+  void Add(const CardSet& other);
+  uint64_t CardsOf(size_t node) const { return node < nodes_.size() ? nodes_[node].cards : 0; }
+  bool PlaceOf(size_t node) const { return node < nodes_.size() && nodes_[node].place; }
+  bool empty() const { return nodes_.empty(); }
+  bool operator==(const CardSet&) const = default;
+
+ private:
+  struct Node {
+    uint64_t cards = 0;
+    bool place = false;
+    bool operator==(const Node&) const = default;
+  };
+  std::vector<Node> nodes_;
+};
+
 class Capacity {
  public:
+  // What a search takes for free although it is held, and for held although it is free.
+  struct Assume {
+    const CardSet* freed = nullptr;
+    const CardSet* blocked = nullptr;
+  };
+
   explicit Capacity(const Registry& registry);
 
   // New nodes and cards; what is held stays held.
@@ -24,7 +49,14 @@ class Capacity {
 
   // All pools or none, lowest node then card index first, avoiding `avoid_node` where another fits.
   // Ports are those of PoolPlacement::master_port, unique among live attempts.
-  std::optional<std::vector<PoolPlacement>> Place(const ResolvedShape& shape, const std::string& avoid_node) const;
+  std::optional<std::vector<PoolPlacement>> Place(const ResolvedShape& shape, const std::string& avoid_node) const {
+    return Place(shape, avoid_node, Assume{});
+  }
+  std::optional<std::vector<PoolPlacement>> Place(const ResolvedShape& shape, const std::string& avoid_node,
+                                                  const Assume& assume) const;
+
+  // The same search without its result: counts nothing and allocates little.
+  bool HasRoom(const ResolvedShape& shape, const Assume& assume) const;
 
   // Whether the shape could be placed if nothing were held.
   bool CouldEverFit(const ResolvedShape& shape) const;
@@ -32,33 +64,50 @@ class Capacity {
   void Take(const std::vector<PoolPlacement>& placement);
   void Release(const std::vector<PoolPlacement>& placement);
 
+  // Cards of nodes that are not in the registry any more are left out.
+  CardSet CardsOf(const std::vector<PoolPlacement>& placement) const;
+
   int64_t FreeCards(const std::string& series) const;
   int64_t TotalCards(const std::string& series) const;
+  // Series that share a node with it, itself included.
+  std::set<std::string> Neighbours(const std::string& series) const;
+
+  // Series that its nodes belong to, besides those it is placed in.
+  std::set<std::string> SeriesOn(const std::vector<PoolPlacement>& placement) const;
 
   // Whether two of the placements hold the same card.
   static bool Oversubscribed(const std::vector<const std::vector<PoolPlacement>*>& live);
 
  private:
-  enum class Look { kAtFree, kAtAll };  // kAtAll: as if nothing were held
-
   struct NodeCards {
+    std::string name;
     std::string address;
-    int cards = 0;
-    std::set<int> held;
+    uint64_t cards = 0;  // that it has
+    uint64_t held = 0;
     bool place_held = false;  // by a rank of a cpu series: a node is one place
   };
+  struct SeriesNodes {
+    int gpus_per_node = 0;
+    std::vector<size_t> nodes;
+  };
+  // Nodes for each pool, or nothing.
+  using Choice = std::vector<std::vector<size_t>>;
 
-  std::optional<std::vector<PoolPlacement>> Find(const ResolvedShape& shape, const std::string& avoid_node,
-                                                 Look look) const;
-  std::vector<std::string> Candidates(const std::string& series, const std::string& avoid_node) const;
-  std::optional<PoolPlacement> PlacePool(const PoolShape& wanted, const std::string& avoid_node, Look look,
-                                         std::set<std::string>& used_nodes) const;
-  static std::vector<int> CardsOf(const NodeCards& node, int wanted, Look look);
-  std::optional<int> FreePort(const std::set<int>& taken, Look look) const;
+  size_t NodeOf(const std::string& name);
+  uint64_t FreeOf(size_t node, const Assume& assume) const;
+  bool PlaceFree(size_t node, const Assume& assume) const;
+  bool Fits(size_t node, const PoolShape& wanted, const Assume& assume) const;
+  bool Choose(const PoolShape& wanted, std::optional<size_t> avoid, const Assume& assume, std::vector<size_t>& used,
+              std::vector<size_t>& chosen) const;
+  std::optional<Choice> Choose(const ResolvedShape& shape, std::optional<size_t> avoid, const Assume& assume) const;
+  PoolPlacement PoolOn(const std::vector<size_t>& nodes, const PoolShape& wanted, const Assume& assume) const;
+  std::optional<int> FreePort(const std::set<int>& taken) const;
+  std::optional<size_t> FindNode(const std::string& name) const;
 
-  std::map<std::string, NodeCards> nodes_;
-  std::map<std::string, std::vector<std::string>> series_nodes_;
-  std::map<std::string, int> series_gpus_;
+  std::vector<NodeCards> nodes_;  // by name
+  std::map<std::string, size_t> node_index_;
+  std::map<std::string, SeriesNodes> series_;
+  CardSet everything_;
   std::set<int> ports_;
   int next_port_ = 0;  // ports are handed out in turn, so that a late process of the last job disturbs nobody
 };

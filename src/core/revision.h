@@ -32,8 +32,6 @@ struct Reviser {
   bool is_operator = false;  // or admin
 };
 
-inline constexpr int32_t kMaxPriority = 100;
-
 // 0 to 100; owners lower it, and raise it again up to the default; operators do as they like.
 absl::Status CheckPriority(int32_t wanted, int32_t present, const Reviser& by);
 

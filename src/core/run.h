@@ -15,6 +15,7 @@
 namespace tp::core {
 
 inline constexpr int32_t kDefaultPriority = 50;
+inline constexpr int32_t kMaxPriority = 100;
 
 struct Run {
   int64_t n = 0;

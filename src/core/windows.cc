@@ -1,6 +1,7 @@
 #include "core/windows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/civil_time.h"
 
@@ -59,32 +60,17 @@ void AppendDays(const Window& window, absl::CivilDay first, absl::CivilDay last,
   }
 }
 
-// Openings from two days before `at` to the horizon, and where that is: what reaches it goes on.
-struct Ahead {
-  std::vector<Opening> openings;
-  absl::Time end = absl::InfiniteFuture();
-};
-
-Ahead LookAhead(const SeriesHours& hours, absl::Time at, int days) {
-  Ahead ahead;
+// With what is open since the days before, as far as two of them.
+Calendar CalendarOf(const SeriesHours& hours, absl::Time at) {
+  Calendar calendar{.openings = {}, .from = at, .until = absl::InfiniteFuture(), .always = false};
   for (const Window& window : hours.windows) {
     const absl::CivilDay today = absl::ToCivilDay(at, window.zone);
-    AppendDays(window, today - 2, today + days, ahead.openings);
-    ahead.end = std::min(ahead.end, EdgeAt(window.zone, absl::CivilMinute(today + days + 1)));
+    AppendDays(window, today - 2, today + kHorizonDays, calendar.openings);
+    calendar.until = std::min(calendar.until, EdgeAt(window.zone, absl::CivilMinute(today + kHorizonDays + 1)));
   }
-  if (hours.held_open_until) ahead.openings.push_back({at - absl::Hours(48), *hours.held_open_until});
-  ahead.openings = Merged(std::move(ahead.openings));
-  return ahead;
-}
-
-Ahead LookAhead(const Schedule& schedule, absl::Time at, int days) {
-  Ahead all = LookAhead(schedule.front(), at, days);
-  for (size_t i = 1; i < schedule.size(); ++i) {
-    const Ahead one = LookAhead(schedule[i], at, days);
-    all.openings = Intersection(all.openings, one.openings);
-    all.end = std::min(all.end, one.end);
-  }
-  return all;
+  if (hours.held_open_until) calendar.openings.push_back({at - absl::Hours(48), *hours.held_open_until});
+  calendar.openings = Merged(std::move(calendar.openings));
+  return calendar;
 }
 
 bool Names(const Window& window, const std::string& profile) {
@@ -141,28 +127,38 @@ absl::Duration MinRemaining(const Schedule& schedule) {
   return remaining;
 }
 
-WindowStanding StandingAt(const Schedule& schedule, absl::Time at) {
-  if (schedule.empty()) return {};
-  const Ahead ahead = LookAhead(schedule, at, kHorizonDays);
+Calendar CalendarOf(const Schedule& schedule, absl::Time at) {
+  if (schedule.empty()) return {.openings = {}, .from = at, .until = absl::InfiniteFuture(), .always = true};
+  Calendar all = CalendarOf(schedule.front(), at);
+  for (size_t i = 1; i < schedule.size(); ++i) {
+    const Calendar one = CalendarOf(schedule[i], at);
+    all.openings = Intersection(all.openings, one.openings);
+    all.until = std::min(all.until, one.until);
+  }
+  return all;
+}
+
+WindowStanding StandingIn(const Calendar& calendar, absl::Time at) {
+  if (calendar.always) return {};
   WindowStanding standing{.open = false, .edge = std::nullopt, .longest = absl::ZeroDuration()};
-  for (const Opening& opening : ahead.openings) {
+  bool first = true;
+  for (const Opening& opening : calendar.openings) {
     if (opening.closes <= at) continue;
-    const bool for_good = opening.closes >= ahead.end;
-    const absl::Time from = std::max(opening.opens, at);
-    standing.longest =
-        std::max(standing.longest, for_good && opening.opens <= at ? absl::InfiniteDuration() : opening.closes - from);
-    if (standing.edge || standing.open) continue;
-    standing.open = opening.opens <= at;
-    if (!standing.open) standing.edge = opening.opens;
-    if (standing.open && !for_good) standing.edge = opening.closes;
+    const bool open = opening.opens <= at;
+    const bool for_good = opening.closes >= calendar.until;
+    standing.longest = std::max(
+        standing.longest, open && for_good ? absl::InfiniteDuration() : opening.closes - std::max(opening.opens, at));
+    if (!std::exchange(first, false)) continue;
+    standing.open = open;
+    if (!open) standing.edge = opening.opens;
+    if (open && !for_good) standing.edge = opening.closes;
   }
   return standing;
 }
 
 std::vector<Opening> OpeningsAhead(const Schedule& schedule, absl::Time at, absl::Duration ahead) {
   if (schedule.empty()) return {{at, at + ahead}};
-  const int days = static_cast<int>(absl::ToInt64Hours(ahead) / 24) + 1;
-  std::vector<Opening> openings = LookAhead(schedule, at, days).openings;
+  std::vector<Opening> openings = CalendarOf(schedule, at).openings;
   std::erase_if(openings, [&](const Opening& opening) { return opening.closes <= at || opening.opens >= at + ahead; });
   return openings;
 }

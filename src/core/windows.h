@@ -56,9 +56,24 @@ struct WindowStanding {
   bool operator==(const WindowStanding&) const = default;
 };
 
-WindowStanding StandingAt(const Schedule& schedule, absl::Time at);
+// The openings of all of a schedule together for some weeks, worked out once for many looks.
+struct Calendar {
+  std::vector<Opening> openings;
+  absl::Time from;
+  absl::Time until;  // an opening that reaches it goes on
+  bool always = false;
 
-// Openings of all of the schedule together, from `at` on.
+  // Good for looks at `at`: later than it was made for by less than a day.
+  bool Serves(absl::Time at) const { return from <= at && at < from + absl::Hours(24); }
+};
+Calendar CalendarOf(const Schedule& schedule, absl::Time at);
+
+WindowStanding StandingIn(const Calendar& calendar, absl::Time at);
+inline WindowStanding StandingAt(const Schedule& schedule, absl::Time at) {
+  return StandingIn(CalendarOf(schedule, at), at);
+}
+
+// Openings from `at` on, at most those of the coming weeks.
 std::vector<Opening> OpeningsAhead(const Schedule& schedule, absl::Time at, absl::Duration ahead);
 
 // How much of the opening a job needs to be let in: its remaining time limit where that fits an opening,

@@ -15,18 +15,11 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
       sink_(sink),
       nonce_(std::move(nonce)),
       meta_(std::move(loaded.meta)),
-      capacity_(*registry_),
-      quotas_(registry_->quota_defaults),
-      usage_(settings_.accounting_zone) {
+      planner_(settings_.policy, settings_.accounting_zone, registry_) {
   for (core::RunWithSteps& run : loaded.runs) {
     const int64_t n = run.run.n;
     core::RunWithSteps& kept = runs_.emplace(n, std::move(run)).first->second;
-    for (core::Step& step : kept.steps) {
-      core::FoldRestart(step);
-      if (step.attempt) capacity_.Take(step.attempt->placement);
-      usage_.Follow(kept.run.owner, step);
-      Reindex(kept, step);
-    }
+    for (core::Step& step : kept.steps) core::FoldRestart(step);
   }
   LoadQuotas(loaded);
   for (store::OutboxRow& row : loaded.outbox) {
@@ -36,15 +29,22 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
   }
 }
 
+// The first turn knows the time.
+void Loop::IndexAll() {
+  for (const auto& [n, run] : runs_) {
+    for (const core::Step& step : run.steps) Reindex(run, step);
+  }
+}
+
 // What admins set, and what scans and the ledger say.
 void Loop::LoadQuotas(store::Loaded& loaded) {
   for (core::QuotaRule& rule : loaded.quota_rules) {
     next_quota_rule_ = std::max(next_quota_rule_, rule.id + 1);
-    quotas_.Add(std::move(rule));
+    planner_.PutRule(std::move(rule));
   }
-  for (const store::StorageUseRow& row : loaded.storage_use) usage_.SetStorage(row.owner, row.use);
-  for (const store::WindowHoldRow& row : loaded.window_holds) held_open_[row.series] = row.until;
-  for (const store::MonthUseRow& row : loaded.month_use) usage_.AddSettled(row.month, row.owner, row.gpu_ms);
+  for (const store::StorageUseRow& row : loaded.storage_use) planner_.SetStorage(row.owner, row.use);
+  for (const store::WindowHoldRow& row : loaded.window_holds) planner_.HoldOpen(row.series, row.until);
+  for (const store::MonthUseRow& row : loaded.month_use) planner_.AddSettled(row.month, row.owner, row.gpu_ms);
 }
 
 void Loop::Recover() {
@@ -82,7 +82,7 @@ void Loop::Post(std::shared_ptr<const core::Registry> registry) { messages_.push
 
 std::optional<store::Txn> Loop::Turn(absl::Time now) {
   now_ = now;
-  ++counters_.turns;
+  if (counters_.turns++ == 0) IndexAll();
   for (int i = 0; i < settings_.max_messages_per_turn && !messages_.empty(); ++i) {
     Input input = std::move(messages_.front());
     messages_.pop_front();
@@ -90,6 +90,7 @@ std::optional<store::Txn> Loop::Turn(absl::Time now) {
     Take(input);
   }
   TakeTimers();
+  TakeWindows();
   Plan();
   return Seal();
 }
@@ -100,14 +101,14 @@ void Loop::ClockSet(absl::Duration by) {
       const core::Step before = step;
       core::FoldClockSet(step, by);
       if (before == step) continue;
-      usage_.Follow(run.run.owner, step);
       batch_.steps.insert(step.ref);
       batch_.changed = true;
       Reindex(run, step);
     }
   }
   for (auto& [at, id] : std::exchange(outbox_retries_, {})) outbox_retries_.emplace(at + by, id);
-  queued_.LookAtAll();
+  planner_.ClockSet(by);
+  WatchAllWindows();
 }
 
 void Loop::Take(Input& input) {
@@ -136,9 +137,8 @@ void Loop::Take(Input& input) {
 void Loop::TakeRegistry(std::shared_ptr<const core::Registry> registry) {
   if (registry->version < registry_->version) return;
   registry_ = std::move(registry);
-  capacity_.Reload(*registry_);
-  quotas_.SetDefaults(registry_->quota_defaults);
-  queued_.LookAtAll();
+  planner_.SetRegistry(registry_, now_);
+  WatchAllWindows();
 }
 
 void Loop::TakeObserved(const AttemptObserved& observed) {
@@ -187,8 +187,8 @@ std::optional<absl::Time> Loop::NextTimer() const {
   };
   if (!timers_.empty()) earlier(timers_.begin()->first);
   if (!outbox_retries_.empty()) earlier(outbox_retries_.begin()->first);
-  if (const auto opening = queued_.NextOpening()) earlier(*opening);
-  if (queued_.AnyToLookAt()) earlier(now_);
+  if (!window_timers_.empty()) earlier(window_timers_.begin()->first);
+  if (const auto wake = planner_.NextWake()) earlier(*wake);
   return next;
 }
 

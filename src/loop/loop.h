@@ -19,17 +19,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/apply.h"
-#include "core/gates.h"
 #include "core/launch_plan.h"
-#include "core/placement.h"
-#include "core/quota.h"
-#include "core/quota_use.h"
 #include "core/registry.h"
 #include "core/run.h"
-#include "core/windows.h"
 #include "loop/commands.h"
 #include "loop/effects.h"
-#include "loop/wait_list.h"
+#include "plan/planner.h"
 #include "store/rows.h"
 
 namespace tp::loop {
@@ -106,6 +101,7 @@ class Loop {
   std::optional<absl::Time> NextTimer() const;
 
   const Counters& counters() const { return counters_; }
+  const plan::Planner& planner() const { return planner_; }
   // For invariants in tests and the simulator.
   const std::map<int64_t, core::RunWithSteps>& runs() const { return runs_; }
 
@@ -141,6 +137,7 @@ class Loop {
 
   // Messages (loop.cc)
   void LoadQuotas(store::Loaded& loaded);
+  void IndexAll();
   void Take(Input& input);
   void TakeRegistry(std::shared_ptr<const core::Registry> registry);
   void TakeObserved(const AttemptObserved& observed);
@@ -209,10 +206,19 @@ class Loop {
 
   // Planner (loop_plan.cc)
   void Plan();
-  absl::StatusOr<bool> Consider(core::StepRef ref, std::set<std::string>& full);
-  absl::Status Admit(const core::Step& step, core::ResolvedShape shape, std::vector<PoolPlacement> placement);
+  void NoteShapes();
+  absl::Status Admit(plan::Start start);
   core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
-  void NoteShape(core::Step& step, const std::string& why);
+
+  // Windows that close over what is live, and open again for what they paused (loop_windows.cc)
+  void WatchWindow(const core::RunWithSteps& run, const core::Step& step);
+  void ForgetWindow(core::StepRef ref);
+  void PutWindowTimer(core::StepRef ref, absl::Time at);
+  void WatchAllWindows();
+  void TakeWindows();
+  std::optional<core::Event> DueByWindow(const core::RunWithSteps& run, const core::Step& step) const;
+  std::optional<absl::Time> NextByWindow(const core::RunWithSteps& run, const core::Step& step) const;
+  absl::Duration JitterOf(core::StepRef ref) const;
 
   std::optional<store::Txn> Seal();
 
@@ -236,17 +242,15 @@ class Loop {
   std::set<std::pair<absl::Time, int64_t>> outbox_retries_;
   std::set<std::pair<absl::Time, core::StepRef>> timers_;
   std::map<core::StepRef, absl::Time> timer_of_;
-  core::Capacity capacity_;
-  core::QuotaBook quotas_;
+  plan::Planner planner_;
   int64_t next_quota_rule_ = 1;
-  core::QuotaUsage usage_;
-  core::HeldOpen held_open_;
-  WaitList queued_;
   std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // the newest; the Reader has all
   std::deque<std::pair<std::string, std::string>> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
-  std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
+  std::map<core::StepRef, absl::Time> window_steps_;              // which a window may pause or resume, and when
+  std::set<std::pair<absl::Time, core::StepRef>> window_timers_;  // of window_steps_
+  std::map<core::StepRef, std::string> last_notes_;               // as logged, of live runs
   Counters counters_;
 };
 

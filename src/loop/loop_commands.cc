@@ -295,7 +295,7 @@ LiveRun Loop::Describe(const core::RunWithSteps& run) const {
     core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
     std::vector<core::GateVerdict> gates;
     if (step.state == core::JobState::kQueued) {
-      gates = core::ClosedGates({run, step, why.empty() ? &shape : nullptr, capacity_, now_});
+      gates = planner_.Verdicts(run, step, why.empty() ? &shape : nullptr, now_);
     }
     live.gates.push_back(std::move(gates));
     live.shapes.push_back(std::move(shape));

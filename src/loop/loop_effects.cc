@@ -70,7 +70,7 @@ void Loop::Settle(const core::RunWithSteps& run, const core::Step& step, const c
   const core::LedgerOwner owner{step.ref, attempt.number, run.run.owner, run.run.project};
   for (core::LedgerRow& row : core::LedgerRows(owner, meter, attempt.placement, settings_.accounting_zone)) {
     store::ChainRow(row, meta_);
-    usage_.AddSettled(row.month, row.owner, row.gpu_ms);
+    planner_.AddSettled(row.month, row.owner, row.gpu_ms);
     batch_.txn.ledger.push_back(std::move(row));
   }
 }

@@ -60,16 +60,14 @@ absl::Status CheckLimits(const SetQuota& set, const core::Registry& registry, ab
 
 void Loop::PutRule(core::QuotaRule rule) {
   batch_.txn.quota_rules.push_back(rule);
-  quotas_.Add(std::move(rule));
+  planner_.PutRule(std::move(rule));
   batch_.changed = true;
-  queued_.LookAtAll();
 }
 
 void Loop::DropRule(int64_t id) {
   batch_.txn.quota_rules_removed.push_back(id);
-  quotas_.Remove(id);
+  planner_.DropRule(id);
   batch_.changed = true;
-  queued_.LookAtAll();
 }
 
 absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const SetQuota& set) {
@@ -83,7 +81,8 @@ absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const SetQuota&
                        .set_at = now_,
                        .set_by = command.who.user};
   std::vector<int64_t> replaced;
-  if (const auto rules = quotas_.rules().find(set.user); rules != quotas_.rules().end() && !rule.dated()) {
+  if (const auto rules = planner_.quotas().rules().find(set.user);
+      rules != planner_.quotas().rules().end() && !rule.dated()) {
     for (const core::QuotaRule& old : rules->second) {
       if (!old.dated()) replaced.push_back(old.id);
     }
@@ -104,7 +103,7 @@ absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const SetQuota&
 
 absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const RemoveQuotaRule& remove) {
   TP_RETURN_IF_ERROR(CheckAdmin(command.who, "quota"));
-  for (const auto& [user, rules] : quotas_.rules()) {
+  for (const auto& [user, rules] : planner_.quotas().rules()) {
     for (const core::QuotaRule& rule : rules) {
       if (rule.id != remove.id) continue;
       Answer answer;
@@ -126,7 +125,8 @@ absl::StatusOr<Answer> Loop::ChangeWindow(const Command& command, const HoldWind
     return FailedPrecondition("series {} has no windows: it is always open", hold.series);
   if (hold.until && *hold.until <= now_) return InvalidArgument("say a time to come until which it is held open");
   const absl::Time until = hold.until.value_or(now_);
-  held_open_[hold.series] = until;
+  planner_.HoldOpen(hold.series, until);
+  WatchAllWindows();
   batch_.txn.window_holds.push_back({.series = hold.series, .until = until, .set_by = command.who.user});
   batch_.changed = true;
   Answer answer;
@@ -140,29 +140,30 @@ absl::StatusOr<Answer> Loop::ChangeWindow(const Command& command, const HoldWind
 UserStanding Loop::StandingOf(const std::string& user) const {
   UserStanding standing;
   standing.user = user;
-  standing.limits = quotas_.LimitsOf(user, now_);
-  standing.use = usage_.UseOf(user, now_);
-  if (const auto rules = quotas_.rules().find(user); rules != quotas_.rules().end()) standing.rules = rules->second;
+  standing.limits = planner_.quotas().LimitsOf(user, now_);
+  standing.use = planner_.usage().UseOf(user, now_);
+  if (const auto rules = planner_.quotas().rules().find(user); rules != planner_.quotas().rules().end())
+    standing.rules = rules->second;
   return standing;
 }
 
 void Loop::TakeStanding(StandingMessage& message) {
   std::set<std::string> users(message.query.users.begin(), message.query.users.end());
   if (message.query.everybody) {
-    users.merge(usage_.Owners());
-    for (const auto& [user, rules] : quotas_.rules()) users.insert(user);
+    users.merge(planner_.usage().Owners());
+    for (const auto& [user, rules] : planner_.quotas().rules()) users.insert(user);
   }
   Standings standings;
   for (const std::string& user : users) standings.users.push_back(StandingOf(user));
-  standings.defaults = quotas_.defaults();
-  standings.held_open = held_open_;
+  standings.defaults = planner_.quotas().defaults();
+  standings.held_open = planner_.held_open();
   batch_.leaving.push_back(
       [reply = std::move(message.reply), standings = std::move(standings)]() mutable { reply(std::move(standings)); });
 }
 
 void Loop::TakeScanned(StorageScanned& scanned) {
   for (store::StorageUseRow& row : scanned.use) {
-    usage_.SetStorage(row.owner, row.use);
+    planner_.SetStorage(row.owner, row.use);
     batch_.txn.storage_use.push_back(std::move(row));
     batch_.changed = true;
   }

@@ -55,13 +55,10 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
     LogTaken(step, event, transition.taken);
   }
   const core::Attempt* attempt = step.attempt ? &*step.attempt : before.attempt ? &*before.attempt : nullptr;
-  usage_.Follow(run.run.owner, step);
   for (const core::Effect& effect : transition.effects) Enqueue(run, step, *attempt, effect);
   if (before.attempt && !step.attempt) {
-    capacity_.Release(before.attempt->placement);
     by_key_.erase(before.attempt->key);
     batch_.leaving.push_back([this, key = before.attempt->key] { sink_.Untrack(key); });
-    queued_.LookForRoom();
   }
   Reindex(run, step);
   const bool ended = core::IsTerminal(step.state) && !core::IsTerminal(before.state);
@@ -118,8 +115,8 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
     timer_of_[step.ref] = *at;
   }
   if (step.attempt) by_key_[step.attempt->key] = step.ref;
-  queued_.Remove(step.ref);
-  if (step.state == core::JobState::kQueued) queued_.Add({-run.run.priority, run.run.created_at, step.ref});
+  planner_.Follow(run, step, now_);
+  WatchWindow(run, step);
 }
 
 void Loop::AfterStepEnded(core::RunWithSteps& run) {
@@ -137,7 +134,7 @@ void Loop::AfterStepEnded(core::RunWithSteps& run) {
         break;
       }
       case core::DependencyState::kMet:
-        queued_.Look(step.ref);
+        planner_.Follow(run, step, now_);
         break;
       case core::DependencyState::kWaiting:
         break;
@@ -149,7 +146,7 @@ void Loop::AfterStepEnded(core::RunWithSteps& run) {
 void Loop::Forget(const core::RunWithSteps& run) {
   const int64_t n = run.run.n;
   for (const core::Step& step : run.steps) {
-    queued_.Remove(step.ref);
+    ForgetWindow(step.ref);
     last_notes_.erase(step.ref);
   }
   RememberOver(run);

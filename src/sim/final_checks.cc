@@ -155,7 +155,7 @@ void CheckAtRest(Server& server, const World& world, const Promises& promises, c
   CheckSubmits(server, promises, journal);
   CheckWorld(server, world, journal);
   CheckBills(server, world, monitor, journal);
-  for (const core::StepRef& ref : Monitor::Overlooked(server.loop().runs(), server.registry(), now)) {
+  for (const core::StepRef& ref : Monitor::Overlooked(server.loop(), now)) {
     journal.Break("run {} step {} could start and nobody looks at it", ref.run, ref.step);
   }
 }

@@ -88,14 +88,14 @@ void Monitor::Restarted(const loop::Loop& loop) {
   ForgetReadings(live);
 }
 
-void Monitor::Turned(const loop::Loop& loop, const core::Registry& registry, bool quiet) {
+void Monitor::Turned(const loop::Loop& loop, bool quiet) {
   ++turns_;
   if (loop.counters().quarantined > 0) journal_.Break("an event could not be applied and holds its job");
   CheckPaths(loop);
   for (const auto& [n, run] : loop.runs()) promises_.Check(run);
   CheckCards(loop);
   if (!quiet || turns_ % kOverlookedEveryTurns != 0) return;
-  for (const core::StepRef& ref : Overlooked(loop.runs(), registry, timeline_.wall())) {
+  for (const core::StepRef& ref : Overlooked(loop, timeline_.wall())) {
     journal_.Break("run {} step {} could start and nobody looks at it", ref.run, ref.step);
   }
 }
@@ -136,20 +136,14 @@ void Monitor::CheckCards(const loop::Loop& loop) {
   if (core::Capacity::Oversubscribed(live)) journal_.Break("two live attempts hold the same card");
 }
 
-std::vector<core::StepRef> Monitor::Overlooked(const std::map<int64_t, core::RunWithSteps>& runs,
-                                               const core::Registry& registry, absl::Time now) {
-  core::Capacity capacity(registry);
-  for (const auto& [n, run] : runs) {
-    for (const core::Step& step : run.steps) {
-      if (step.attempt) capacity.Take(step.attempt->placement);
-    }
-  }
+std::vector<core::StepRef> Monitor::Overlooked(const loop::Loop& loop, absl::Time now) {
+  const plan::Planner& planner = loop.planner();
   std::vector<core::StepRef> overlooked;
-  for (const auto& [n, run] : runs) {
+  for (const auto& [n, run] : loop.runs()) {
     for (const core::Step& step : run.steps) {
       if (step.state != JobState::kQueued) continue;
-      const auto shape = core::ResolveShape(registry, step.spec.profiles);
-      if (shape.ok() && core::ClosedGates({run, step, &*shape, capacity, now}).empty()) overlooked.push_back(step.ref);
+      const auto shape = core::ResolveShape(planner.registry(), step.spec.profiles);
+      if (shape.ok() && planner.Verdicts(run, step, &*shape, now).empty()) overlooked.push_back(step.ref);
     }
   }
   return overlooked;

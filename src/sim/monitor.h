@@ -26,7 +26,7 @@ class Monitor : public RowRules {
           const World& world, const Promises& promises);
 
   void Took(const TakenRow& row) override;
-  void Turned(const loop::Loop& loop, const core::Registry& registry, bool quiet);
+  void Turned(const loop::Loop& loop, bool quiet);
   void Launching(store::MemoryStore& store, const AttemptTarget& target, const LaunchSpec& spec);
   void Committed(const store::Txn& txn);
   void Restarted(const loop::Loop& loop);
@@ -35,8 +35,7 @@ class Monitor : public RowRules {
   const std::set<core::AttemptRef>& billed() const { return billed_; }
 
   // Every queued step whose gates are all open.
-  static std::vector<core::StepRef> Overlooked(const std::map<int64_t, core::RunWithSteps>& runs,
-                                               const core::Registry& registry, absl::Time now);
+  static std::vector<core::StepRef> Overlooked(const loop::Loop& loop, absl::Time now);
 
  private:
   void CheckPaths(const loop::Loop& loop);

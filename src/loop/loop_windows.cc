@@ -1,0 +1,106 @@
+// Windows over what is live (DESIGN 4, 6): a closing one withdraws or pauses, an opening one resumes what it
+// paused. Judged by what holds now, so that a missed moment is made up for.
+#include <algorithm>
+
+#include "core/windows.h"
+#include "loop/loop.h"
+
+namespace tp::loop {
+namespace {
+
+// In bulk they are spread, so that neither storage nor engines get all at once.
+constexpr absl::Duration kSpreadPerStep = absl::Milliseconds(50);
+constexpr absl::Duration kLongestSpread = absl::Seconds(10);
+
+bool PausedByWindow(const core::Step& step) { return step.state == core::JobState::kPaused && step.pause.window; }
+
+}  // namespace
+
+absl::Duration Loop::JitterOf(core::StepRef ref) const {
+  const absl::Duration spread = std::min(kLongestSpread, kSpreadPerStep * static_cast<int64_t>(window_steps_.size()));
+  const uint64_t mixed = (static_cast<uint64_t>(ref.run) * 31 + static_cast<uint64_t>(ref.step)) * 0x9e3779b97f4a7c15;
+  return spread * static_cast<int64_t>(mixed >> 54) / 1024;
+}
+
+// What its window asks for now.
+std::optional<core::Event> Loop::DueByWindow(const core::RunWithSteps& run, const core::Step& step) const {
+  std::string why;
+  const core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
+  const bool open = planner_.StandingOf(shape, now_).open;
+  if (step.attempt) {
+    if (open || step.attempt->ending || step.pause.window || step.stop_requested) return std::nullopt;
+    return core::PauseRequested{core::Holder::kWindow, core::PauseGrace(planner_.ScheduleOf(shape, now_))};
+  }
+  const bool may_resume = PausedByWindow(step) && run.run.snapshot_available;
+  if (!may_resume || !open || now_ < step.entered_at + settings_.policy.min_flip) return std::nullopt;
+  return core::ResumeRequested{core::Holder::kWindow, true};
+}
+
+// When to look again; nothing: no window has a say.
+std::optional<absl::Time> Loop::NextByWindow(const core::RunWithSteps& run, const core::Step& step) const {
+  if (!step.attempt && !(PausedByWindow(step) && run.run.snapshot_available)) return std::nullopt;
+  std::string why;
+  const core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
+  if (planner_.ScheduleOf(shape, now_).empty() && step.attempt) return std::nullopt;
+  if (DueByWindow(run, step)) return now_ + JitterOf(step.ref);
+  const core::WindowStanding standing = planner_.StandingOf(shape, now_);
+  absl::Time next = standing.edge.value_or(absl::InfiniteFuture());
+  const absl::Time flips = step.entered_at + settings_.policy.min_flip;
+  if (PausedByWindow(step) && standing.open) next = std::max(now_, flips);
+  if (next != absl::InfiniteFuture()) next += JitterOf(step.ref);
+  return next;
+}
+
+void Loop::ForgetWindow(core::StepRef ref) {
+  const auto found = window_steps_.find(ref);
+  if (found == window_steps_.end()) return;
+  window_timers_.erase({found->second, ref});
+  window_steps_.erase(found);
+}
+
+// A time that was set for what still holds stays: the jitter is not begun anew with every sight of the job.
+void Loop::WatchWindow(const core::RunWithSteps& run, const core::Step& step) {
+  const auto next = NextByWindow(run, step);
+  const auto found = window_steps_.find(step.ref);
+  if (next && found != window_steps_.end() && found->second >= now_ && found->second <= *next) return;
+  ForgetWindow(step.ref);
+  if (!next) return;
+  PutWindowTimer(step.ref, *next);
+}
+
+void Loop::PutWindowTimer(core::StepRef ref, absl::Time at) {
+  window_steps_.emplace(ref, at);
+  if (at != absl::InfiniteFuture()) window_timers_.emplace(at, ref);
+}
+
+void Loop::WatchAllWindows() {
+  window_steps_.clear();
+  window_timers_.clear();
+  for (const auto& [n, run] : runs_) {
+    for (const core::Step& step : run.steps) WatchWindow(run, step);
+  }
+}
+
+void Loop::TakeWindows() {
+  std::vector<core::StepRef> due;
+  for (const auto& [at, ref] : window_timers_) {
+    if (at > now_) break;
+    due.push_back(ref);
+  }
+  for (const core::StepRef& ref : due) {
+    ForgetWindow(ref);
+    const core::Step* step = FindStep(ref);
+    if (!step) continue;
+    const core::RunWithSteps& run = runs_.at(ref.run);
+    if (const auto event = DueByWindow(run, *step)) {
+      if (absl::Status status = ApplyTo(ref, *event); !status.ok()) Quarantine(ref, status);
+    }
+    const core::Step* after = FindStep(ref);
+    if (!after || window_steps_.contains(ref)) continue;
+    // Nothing came of what was due: it is not tried again at once.
+    const std::optional<absl::Time> next = NextByWindow(run, *after);
+    if (next) PutWindowTimer(ref, std::max(*next, now_ + absl::Seconds(1)));
+  }
+}
+
+}  // namespace tp::loop

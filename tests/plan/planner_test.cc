@@ -1,0 +1,195 @@
+// What a look costs, and the sentences of single gates through the planner.
+#include "plan/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace tp::plan {
+namespace {
+
+class PlannerTest : public ::testing::Test {
+ protected:
+  PlannerTest() : planner_(policy_, absl::UTCTimeZone(), OneSeries()) {}
+
+  static std::shared_ptr<const core::Registry> OneSeries() {
+    auto registry = std::make_shared<core::Registry>();
+    core::Executor executor;
+    executor.name = "gpu/default";
+    executor.provider = "gpu";
+    executor.profile = "default";
+    executor.backend = "local";
+    executor.config_json = "{}";
+    registry->executors[executor.name] = executor;
+    core::Series series;
+    series.name = "h200";
+    series.gpus_per_node = 8;
+    series.executor = series.executor_distributed = "gpu/default";
+    for (int i = 1; i <= 4; ++i) series.nodes.push_back({.name = "n" + std::to_string(i), .address = "127.0.0.1"});
+    registry->series["h200"] = series;
+    core::Profile profile;
+    profile.name = profile.series = "h200";
+    registry->profiles["h200"] = profile;
+    return registry;
+  }
+
+  core::RunWithSteps& Submit(const std::string& owner, const std::string& profile,
+                             std::optional<absl::Duration> limit = std::nullopt, int32_t priority = 50) {
+    core::RunWithSteps run;
+    run.run.n = static_cast<int64_t>(runs_.size()) + 1;
+    run.run.owner = owner;
+    run.run.priority = priority;
+    run.run.created_at = now_;
+    core::Step step;
+    step.ref = {run.run.n, 0};
+    step.spec.profiles = {profile};
+    step.spec.time_limit = limit;
+    step.entered_at = now_;
+    run.steps = {step};
+    core::RunWithSteps& kept = runs_[run.run.n] = run;
+    planner_.Follow(kept, kept.steps[0], now_);
+    return kept;
+  }
+
+  // Runs that start, in order.
+  std::vector<int64_t> Look() {
+    std::vector<int64_t> started;
+    planner_.BeginTurn(now_);
+    while (auto start = planner_.Next()) {
+      started.push_back(start->step.run);
+      core::RunWithSteps& run = runs_.at(start->step.run);
+      core::Step& step = run.steps[0];
+      step.state = core::JobState::kSubmitted;
+      step.attempt.emplace();
+      step.attempt->placement = start->placement;
+      planner_.Follow(run, step, now_);
+    }
+    return started;
+  }
+
+  void End(core::RunWithSteps& run) {
+    run.steps[0].state = core::JobState::kSucceeded;
+    run.steps[0].attempt.reset();
+    planner_.Follow(run, run.steps[0], now_);
+  }
+
+  void LimitGpus(const std::string& user, int64_t gpus) {
+    core::QuotaRule rule;
+    rule.id = ++rules_;
+    rule.user = user;
+    rule.limits.gpus = gpus;
+    planner_.PutRule(rule);
+  }
+
+  std::vector<core::GateVerdict> Verdicts(const core::RunWithSteps& run) {
+    const auto shape = MakeShape(planner_.registry(), run.steps[0].spec.profiles);
+    return planner_.Verdicts(run, run.steps[0], &*shape->resolved, now_);
+  }
+
+  core::Policy policy_;
+  Planner planner_;
+  absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
+  std::map<int64_t, core::RunWithSteps> runs_;
+  int64_t rules_ = 0;
+};
+
+using Runs = std::vector<int64_t>;
+
+TEST_F(PlannerTest, FirstComeFirstServedWithinAPriority) {
+  Submit("ann", "h200:16");
+  Submit("bob", "h200:16");
+  Submit("cleo", "h200:8", absl::Hours(1), 60);
+  EXPECT_EQ(Look(), (Runs{3, 1}));
+}
+
+TEST_F(PlannerTest, EqualJobsAreJudgedOnce) {
+  for (int i = 0; i < 4; ++i) Submit("ann", "h200:8");
+  EXPECT_EQ(Look().size(), 4u);
+  for (int i = 0; i < 1000; ++i) Submit("bob", "h200:8");
+  const int64_t before = planner_.counters().evaluations;
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_EQ(planner_.counters().evaluations - before, 1);
+}
+
+TEST_F(PlannerTest, AReleaseWakesOnlyTheOwner) {
+  for (const char* user : {"ann", "bob", "cleo"}) LimitGpus(user, 4);
+  core::RunWithSteps& first = Submit("ann", "h200:4");
+  for (const char* user : {"bob", "cleo"}) Submit(user, "h200:4");
+  for (int i = 0; i < 300; ++i) {
+    for (const char* user : {"ann", "bob", "cleo"}) Submit(user, "h200:4");
+  }
+  EXPECT_EQ(Look(), (Runs{1, 2, 3}));
+  const PlannerCounters before = planner_.counters();
+  End(first);
+  EXPECT_EQ(Look(), Runs{4});
+  EXPECT_EQ(planner_.counters().woken - before.woken, 1);
+  EXPECT_LE(planner_.counters().evaluations - before.evaluations, 2);  // the one that starts, and its like
+}
+
+TEST_F(PlannerTest, TheFirstThatIsTooLargeReservesAndSmallOnesPassIfTheyEndInTime) {
+  Submit("ann", "h200:24", absl::Hours(2));
+  EXPECT_EQ(Look(), Runs{1});
+  core::RunWithSteps& large = Submit("bob", "h200:32", absl::Hours(1));
+  core::RunWithSteps& endless = Submit("cleo", "h200:8");
+  Submit("cleo", "h200:8", absl::Hours(1));
+  EXPECT_EQ(Look(), Runs{4});
+  const auto held = Verdicts(endless);
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held[0].gate, core::GateKind::kCapacity);  // the last free node went to the short one
+  EXPECT_EQ(Verdicts(large)[0].gate, core::GateKind::kCapacity);
+  End(runs_.at(4));
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_EQ(Verdicts(endless)[0].gate, core::GateKind::kOrder);
+  EXPECT_EQ(Verdicts(endless)[0].sentence,
+            "the free cards are reserved for a job ahead, which starts in 2h at the latest; a time limit below that "
+            "would let this one start now");
+}
+
+TEST_F(PlannerTest, WhoWaitsForQuotaReservesNothing) {
+  LimitGpus("bob", 8);
+  Submit("ann", "h200:24", absl::Hours(2));
+  Submit("bob", "h200:32");
+  Submit("cleo", "h200:8");
+  EXPECT_EQ(Look(), (Runs{1, 3}));
+  const auto verdicts = Verdicts(runs_.at(2));
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(
+      verdicts[0].sentence,
+      "your GPUs: 0 of 8 in use, and this job needs 32, more than the quota itself: it waits until an admin raises "
+      "that");
+}
+
+TEST_F(PlannerTest, ALoweredQuotaStopsNothingAndHoldsUntilBelow) {
+  Submit("ann", "h200:16");
+  EXPECT_EQ(Look(), Runs{1});
+  LimitGpus("ann", 8);
+  Submit("ann", "h200:1");
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_EQ(Verdicts(runs_.at(2))[0].sentence, "your GPUs: 16 of 8 in use (over by 8); waits until they are below it");
+  End(runs_.at(1));
+  EXPECT_EQ(Look(), Runs{2});
+}
+
+TEST_F(PlannerTest, AgingLetsTheOldOnePass) {
+  Submit("ann", "h200:32");
+  EXPECT_EQ(Look(), Runs{1});
+  Submit("bob", "h200:32", absl::Hours(1), 50);
+  now_ += absl::Hours(13);
+  Submit("cleo", "h200:32", absl::Hours(1), 51);
+  EXPECT_EQ(Look(), Runs{});
+  End(runs_.at(1));
+  EXPECT_EQ(Look(), Runs{2});
+}
+
+TEST_F(PlannerTest, WhatCouldNotBeAdmittedHoldsNobodyUp) {
+  Submit("ann", "h200:8");
+  Submit("bob", "h200:8");
+  planner_.BeginTurn(now_);
+  const auto start = planner_.Next();
+  ASSERT_EQ(start->step.run, 1);
+  planner_.SetAside(start->step);
+  EXPECT_EQ(planner_.Next()->step.run, 2);
+}
+
+}  // namespace
+}  // namespace tp::plan

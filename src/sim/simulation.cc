@@ -41,7 +41,7 @@ class Simulation {
       monitor_.Launching(server_.store(), target, spec);
     });
     server_.Watch({
-        .turned = [this] { monitor_.Turned(server_.loop(), server_.registry(), server_.Quiet()); },
+        .turned = [this] { monitor_.Turned(server_.loop(), server_.Quiet()); },
         .committed = [this](const store::Txn& txn) { monitor_.Committed(txn); },
         .restarted =
             [this] {

@@ -62,7 +62,7 @@ absl::StatusOr<Frame> StandingFrame(const Context& context, Client& client, cons
   const auto list = Keep(std::move(listed));
   Frame frame;
   frame.answer.table = [&context, list](bool wide) {
-    const std::string standing = EscapeControl(UseSentence(list->owner, SummarizeUse(list->runs))) + "\n";
+    std::string standing = EscapeControl(UseSentence(list->owner, SummarizeUse(list->runs))) + "\n";
     if (list->runs.empty()) return standing;
     return standing + "\n" + RunTable(list->runs, wide, context.terminal(), absl::Now());
   };

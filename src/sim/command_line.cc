@@ -59,28 +59,33 @@ std::optional<Simulator> ParseSimulator(std::string_view text) {
   return std::nullopt;
 }
 
+// Whether the option is known and its value is understood.
+bool Take(const std::string& option, const std::string& value, Arguments& arguments) {
+  if (option == "--seeds") {
+    arguments.seeds = ParseRange(value);
+    return arguments.seeds.has_value();
+  }
+  if (option == "--simulator") {
+    arguments.simulator = ParseSimulator(value);
+    return arguments.simulator.has_value();
+  }
+  const auto number = ParseNumber(value);
+  if (option == "--seed") {
+    arguments.seed = number;
+  } else if (option == "--events") {
+    arguments.events = static_cast<int64_t>(number.value_or(0));
+  } else if (option == "--coverage") {
+    arguments.coverage = static_cast<int64_t>(number.value_or(0));
+  } else {
+    return false;
+  }
+  return number.has_value();
+}
+
 std::optional<Arguments> Parse(const std::vector<std::string>& words) {
   Arguments arguments;
   for (size_t i = 0; i + 1 < words.size(); i += 2) {
-    const std::string& value = words[i + 1];
-    const auto number = ParseNumber(value);
-    if (words[i] == "--seeds") {
-      arguments.seeds = ParseRange(value);
-      if (!arguments.seeds) return std::nullopt;
-    } else if (words[i] == "--simulator") {
-      arguments.simulator = ParseSimulator(value);
-      if (!arguments.simulator) return std::nullopt;
-    } else if (!number) {
-      return std::nullopt;
-    } else if (words[i] == "--seed") {
-      arguments.seed = number;
-    } else if (words[i] == "--events") {
-      arguments.events = static_cast<int64_t>(*number);
-    } else if (words[i] == "--coverage") {
-      arguments.coverage = static_cast<int64_t>(*number);
-    } else {
-      return std::nullopt;
-    }
+    if (!Take(words[i], words[i + 1], arguments)) return std::nullopt;
   }
   const bool one_of_two = arguments.seed.has_value() != arguments.seeds.has_value();
   if (words.size() % 2 != 0 || !one_of_two) return std::nullopt;

@@ -30,8 +30,8 @@ class Coverage {
 struct TakenRow {
   size_t index = 0;
   const core::Rule& rule;
-  core::JobState from;
-  core::JobState to;
+  core::JobState from = core::JobState::kQueued;
+  core::JobState to = core::JobState::kQueued;
   const core::Step& before;    // with the event's observation already taken in
   const core::Change& change;  // after the action
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -41,6 +42,13 @@ EndRecord NotStarted() {
   return end;
 }
 
+std::vector<int> CommonCards(const RankPlacement& one, const RankPlacement& other) {
+  std::vector<int> common;
+  std::copy_if(one.cards.begin(), one.cards.end(), std::back_inserter(common),
+               [&](int card) { return std::find(other.cards.begin(), other.cards.end(), card) != other.cards.end(); });
+  return common;
+}
+
 bool RecordsAreLost(Story story) { return story == Story::kRecordsLost || story == Story::kNoRecords; }
 
 }  // namespace
@@ -78,6 +86,13 @@ bool AttemptTruth::CanStart() const {
     }
   }
   return false;
+}
+
+void AttemptTruth::RemoveObjects() {
+  for (ObjectTruth& object : objects) {
+    object.removed = true;
+    object.may_start.assign(ranks.size(), false);
+  }
 }
 
 World::World(const Options& options, Timeline& timeline, Rng& rng, Journal& journal)
@@ -228,10 +243,7 @@ void World::Remove(const std::string& key) {
   if (found == attempts_.end()) return;
   AttemptTruth& attempt = found->second;
   if (attempt.AnyProcess()) journal_.Break("{} is removed while its processes run", key);
-  for (ObjectTruth& object : attempt.objects) {
-    object.removed = true;
-    object.may_start.assign(attempt.ranks.size(), false);
-  }
+  attempt.RemoveObjects();
 }
 
 // --- Ranks ----------------------------------------------------------------------------------------
@@ -278,6 +290,12 @@ void World::RankRuns(AttemptTruth& attempt, size_t rank) {
 
 // What must never happen, whatever the loop believes.
 void World::CheckRun(const AttemptTruth& attempt, const RankTruth& rank) {
+  CheckOneLaunch(attempt, rank);
+  CheckOneAttempt(attempt);
+  CheckCards(attempt, rank);
+}
+
+void World::CheckOneLaunch(const AttemptTruth& attempt, const RankTruth& rank) {
   if (rank.started_us) journal_.Break("{} rank {}: its command runs twice", attempt.key, rank.rank);
   const std::string& nonce = attempt.objects[*rank.owner].nonce;
   for (const RankTruth& other : attempt.ranks) {
@@ -285,6 +303,9 @@ void World::CheckRun(const AttemptTruth& attempt, const RankTruth& rank) {
       journal_.Break("{}: two launch calls run in one attempt", attempt.key);
     }
   }
+}
+
+void World::CheckOneAttempt(const AttemptTruth& attempt) {
   for (const std::string& key : of_step_[attempt.ref.step]) {
     const AttemptTruth& other = attempts_.at(key);
     if (&other == &attempt) continue;
@@ -293,13 +314,14 @@ void World::CheckRun(const AttemptTruth& attempt, const RankTruth& rank) {
       journal_.Break("{} runs although {} had ended with exit 0", attempt.key, key);
     }
   }
+}
+
+void World::CheckCards(const AttemptTruth& attempt, const RankTruth& rank) {
   for (const auto& [key, other] : attempts_) {
-    if (&other == &attempt || !other.AnyProcess()) continue;
+    if (&other == &attempt) continue;
     for (const RankTruth& busy : other.ranks) {
       if (!busy.process() || busy.placement.node != rank.placement.node) continue;
-      for (int card : busy.placement.cards) {
-        const auto& mine = rank.placement.cards;
-        if (std::find(mine.begin(), mine.end(), card) == mine.end()) continue;
+      for (const int card : CommonCards(busy.placement, rank.placement)) {
         journal_.Break("{} runs on card {} of {}, which {} still uses", attempt.key, card, rank.placement.node, key);
       }
       if (busy.placement.cards.empty() && rank.placement.cards.empty()) {
@@ -313,7 +335,6 @@ void World::PlayStory(AttemptTruth& attempt, size_t rank) {
   const Plan& plan = attempt.plan;
   const int64_t run_us = plan.ranks[rank].run_us;
   const bool subject = rank == plan.subject;
-  const auto then = [&](int64_t after_us, auto what) { timeline_.In(after_us, std::move(what)); };
   switch (plan.story) {
     case Story::kFails:
       EndLater(attempt, rank, run_us, Exited(subject ? plan.exit_code : 0));
@@ -325,41 +346,22 @@ void World::PlayStory(AttemptTruth& attempt, size_t rank) {
       EndLater(attempt, rank, run_us, subject ? KilledBy(SIGKILL, 1) : Exited(0));
       return;
     case Story::kTermFromOutside:
-      if (subject) then(run_us / 2, [this, &attempt, rank] { TermFrom(attempt, rank, SignalledBy::kOther); });
+      if (!subject) break;
+      timeline_.In(run_us / 2, [this, &attempt, rank] { TermFrom(attempt, rank, SignalledBy::kOther); });
       break;
     case Story::kRunnerKilled:
       if (!subject) break;
       VanishLater(attempt, rank, run_us);
       return;
     case Story::kPreempted:
-      if (!subject) break;
-      then(run_us / 2, [this, &attempt] {
-        if (!attempt.AnyProcess()) return;
-        EngineEnds(attempt, EngineEnd::kPreempted);
-        for (size_t i = 0; i < attempt.ranks.size(); ++i) TermFrom(attempt, i, SignalledBy::kOther);
-        timeline_.In(kPreemptionGrace, [this, &attempt] {
-          for (size_t i = 0; i < attempt.ranks.size(); ++i) KillRank(attempt, i);
-        });
-      });
+      if (subject) PreemptLater(attempt, run_us / 2);
       break;
     case Story::kNodeLost:
       if (!subject) break;
-      then(run_us, [this, &attempt, rank] {
-        if (!attempt.ranks[rank].process()) return;
-        EngineEnds(attempt, EngineEnd::kNodeLost);
-        End(attempt, rank, std::nullopt);
-      });
+      LoseNodeLater(attempt, rank, run_us);
       return;
     case Story::kDeletedOutside:
-      if (!subject) break;
-      then(run_us / 2, [this, &attempt] {
-        if (!attempt.AnyProcess()) return;
-        for (size_t i = 0; i < attempt.ranks.size(); ++i) End(attempt, i, std::nullopt);
-        for (ObjectTruth& object : attempt.objects) {
-          object.removed = true;
-          object.may_start.assign(attempt.ranks.size(), false);
-        }
-      });
+      if (subject) DeleteLater(attempt, run_us / 2);
       break;
     case Story::kClean:
     case Story::kCannotStart:
@@ -374,12 +376,39 @@ void World::PlayStory(AttemptTruth& attempt, size_t rank) {
   EndLater(attempt, rank, run_us, Exited(0));
 }
 
-void World::EndLater(AttemptTruth& attempt, size_t rank, int64_t after_us, EndRecord end) {
+void World::EndLater(AttemptTruth& attempt, size_t rank, int64_t after_us, const EndRecord& end) {
   timeline_.In(after_us, [this, &attempt, rank, end] { End(attempt, rank, end); });
 }
 
 void World::VanishLater(AttemptTruth& attempt, size_t rank, int64_t after_us) {
   timeline_.In(after_us, [this, &attempt, rank] { End(attempt, rank, std::nullopt); });
+}
+
+void World::PreemptLater(AttemptTruth& attempt, int64_t after_us) {
+  timeline_.In(after_us, [this, &attempt] {
+    if (!attempt.AnyProcess()) return;
+    EngineEnds(attempt, EngineEnd::kPreempted);
+    for (size_t i = 0; i < attempt.ranks.size(); ++i) TermFrom(attempt, i, SignalledBy::kOther);
+    timeline_.In(kPreemptionGrace, [this, &attempt] {
+      for (size_t i = 0; i < attempt.ranks.size(); ++i) KillRank(attempt, i);
+    });
+  });
+}
+
+void World::LoseNodeLater(AttemptTruth& attempt, size_t rank, int64_t after_us) {
+  timeline_.In(after_us, [this, &attempt, rank] {
+    if (!attempt.ranks[rank].process()) return;
+    EngineEnds(attempt, EngineEnd::kNodeLost);
+    End(attempt, rank, std::nullopt);
+  });
+}
+
+void World::DeleteLater(AttemptTruth& attempt, int64_t after_us) {
+  timeline_.In(after_us, [this, &attempt] {
+    if (!attempt.AnyProcess()) return;
+    for (size_t i = 0; i < attempt.ranks.size(); ++i) End(attempt, i, std::nullopt);
+    attempt.RemoveObjects();
+  });
 }
 
 // Without `end` the tree is gone and nobody wrote a record.

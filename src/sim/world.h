@@ -73,6 +73,8 @@ struct AttemptTruth {
   bool AllRecorded() const;
   // A rank could still come up and pass the claim.
   bool CanStart() const;
+
+  void RemoveObjects();
 };
 
 class World {
@@ -110,9 +112,15 @@ class World {
   bool PassesClaim(AttemptTruth& attempt, size_t object, size_t rank);
   void RankRuns(AttemptTruth& attempt, size_t rank);
   void CheckRun(const AttemptTruth& attempt, const RankTruth& rank);
+  void CheckOneLaunch(const AttemptTruth& attempt, const RankTruth& rank);
+  void CheckOneAttempt(const AttemptTruth& attempt);
+  void CheckCards(const AttemptTruth& attempt, const RankTruth& rank);
   void PlayStory(AttemptTruth& attempt, size_t rank);
-  void EndLater(AttemptTruth& attempt, size_t rank, int64_t after_us, EndRecord end);
+  void EndLater(AttemptTruth& attempt, size_t rank, int64_t after_us, const EndRecord& end);
   void VanishLater(AttemptTruth& attempt, size_t rank, int64_t after_us);
+  void PreemptLater(AttemptTruth& attempt, int64_t after_us);
+  void LoseNodeLater(AttemptTruth& attempt, size_t rank, int64_t after_us);
+  void DeleteLater(AttemptTruth& attempt, int64_t after_us);
   void End(AttemptTruth& attempt, size_t rank, std::optional<EndRecord> end);
   void EngineSees(AttemptTruth& attempt);
   void TermFrom(AttemptTruth& attempt, size_t rank, SignalledBy by);

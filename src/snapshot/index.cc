@@ -150,7 +150,7 @@ absl::StatusOr<bool> Index::RemoveSnapshot(const std::string& id, absl::Time bef
     if (found == snapshots_.end() || found->second.touched >= before) return false;
     found->second.removing = true;
   }
-  const absl::Status status = remove(id);
+  absl::Status status = remove(id);
   const std::lock_guard lock(mutex_);
   const auto found = snapshots_.find(id);
   found->second.removing = false;
@@ -170,7 +170,7 @@ absl::StatusOr<int64_t> Index::RemoveBlob(const std::string& sha256, absl::Time 
     if (found == blobs_.end() || found->second.references > 0 || found->second.touched >= before) return kKept;
     found->second.removing = true;
   }
-  const absl::Status status = remove(sha256);
+  absl::Status status = remove(sha256);
   const std::lock_guard lock(mutex_);
   const auto found = blobs_.find(sha256);
   found->second.removing = false;

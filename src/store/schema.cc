@@ -59,7 +59,7 @@ absl::Status Migrate(Database& database, const std::vector<Migration>& migration
   }
   // Tables are rebuilt under their references; they are checked at the end of each migration.
   TP_RETURN_IF_ERROR(database.Execute("PRAGMA foreign_keys = OFF"));
-  const absl::Status status = ApplyNewer(database, migrations, version);
+  absl::Status status = ApplyNewer(database, migrations, version);
   TP_RETURN_IF_ERROR(database.Execute("PRAGMA foreign_keys = ON"));
   return status;
 }

@@ -91,6 +91,7 @@ void UsageSum::AddDays(const core::LedgerRow& row) {
 
 std::vector<UsageRow> UsageSum::Rows() const {
   std::vector<UsageRow> rows;
+  rows.reserve(sums_.size());
   for (const auto& [key, sum] : sums_) {
     rows.push_back({key.second, sum.gpu_ms, static_cast<int64_t>(sum.runs.size())});
   }

@@ -92,7 +92,7 @@ void ConfigWatcher::Settle() {
 }
 
 void ConfigWatcher::Drain() const {
-  std::array<char, 4096> events;
+  std::array<char, 4096> events{};
   while (read(inotify_.get(), events.data(), events.size()) > 0) {
   }
 }

@@ -89,6 +89,7 @@ void Warn(const core::Registry& registry) {
 
 void LogReload(const api::ReloadPlan& plan) {
   std::vector<std::string> changes;
+  changes.reserve(plan.changes.size());
   for (const config::Change& change : plan.changes) changes.push_back(change.text());
   spdlog::info("configuration read again, registry version {}: {}", plan.candidate->version,
                changes.empty() ? "no change" : fmt::format("{}", fmt::join(changes, ", ")));

@@ -60,7 +60,8 @@ class Encoder {
     return array;
   }
 
-  static Json ToJson(const std::map<std::string, std::string>& values) {
+  template <typename T>
+  static Json ToJson(const std::map<std::string, T>& values) {
     Json array = Json::array();
     for (const auto& [key, value] : values) array.push_back(Json::array({ToJson(key), ToJson(value)}));
     return array;
@@ -147,7 +148,8 @@ class Decoder {
     for (size_t i = 0; i < json.size() && fault_.empty(); ++i) Read(json[i], Place{&place, nullptr, i}, values[i]);
   }
 
-  void Read(const Json& json, const Place& place, std::map<std::string, std::string>& values) {
+  template <typename T>
+  void Read(const Json& json, const Place& place, std::map<std::string, T>& values) {
     if (!Require(json.is_array(), place, "is not a list")) return;
     values.clear();
     for (size_t i = 0; i < json.size() && fault_.empty(); ++i) {
@@ -235,6 +237,7 @@ template std::string Encode(const core::Meter&);
 template std::string Encode(const core::Ending&);
 template std::string Encode(const core::Sight&);
 template std::string Encode(const AttemptTarget&);
+template std::string Encode(const core::QuotaLimits&);
 
 template absl::StatusOr<core::StepSpec> Decode(std::string_view);
 template absl::StatusOr<std::vector<core::PastAttempt>> Decode(std::string_view);
@@ -245,5 +248,6 @@ template absl::StatusOr<core::Meter> Decode(std::string_view);
 template absl::StatusOr<core::Ending> Decode(std::string_view);
 template absl::StatusOr<core::Sight> Decode(std::string_view);
 template absl::StatusOr<AttemptTarget> Decode(std::string_view);
+template absl::StatusOr<core::QuotaLimits> Decode(std::string_view);
 
 }  // namespace tp::store

@@ -1,4 +1,4 @@
-// The nested parts of a step as JSON text: {"v": VERSION, "value": ...}.
+// The nested parts of rows as JSON text: {"v": VERSION, "value": ...}.
 //
 // Byte-exact for any bytes: a string that is UTF-8 is a JSON string, any other is {"base64": "..."}.
 // Maps are lists of [key, value]. Times are microseconds since 1970, durations microseconds, enumerations
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/quota.h"
 #include "core/step.h"
 #include "tp/attempt.h"
 
@@ -19,7 +20,7 @@ namespace tp::store {
 inline constexpr int kCodecVersion = 1;
 
 // Of StepSpec, vector<PastAttempt>, ResolvedShape, vector<PoolPlacement>, vector<RankObservation>, Meter,
-// Ending, Sight and AttemptTarget.
+// Ending, Sight, AttemptTarget and QuotaLimits.
 template <typename T>
 std::string Encode(const T& value);
 

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
 #include "tp/attempt.h"
@@ -292,6 +293,35 @@ void Fields(Visitor& visitor, T& value) {
   visitor("created_at", created_at);
   visitor("snapshot_available", snapshot_available);
   visitor("removed_at", removed_at);
+}
+
+template <typename Visitor, Is<core::QuotaLimits> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [gpus, series_gpus, jobs, gpu_hours, storage_bytes] = value;
+  visitor("gpus", gpus);
+  visitor("series_gpus", series_gpus);
+  visitor("jobs", jobs);
+  visitor("gpu_hours", gpu_hours);
+  visitor("storage_bytes", storage_bytes);
+}
+
+template <typename Visitor, Is<core::QuotaRule> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [id, user, from, until, limits, set_at, set_by] = value;
+  visitor("id", id);
+  visitor("user", user);
+  visitor("from", from);
+  visitor("until", until);
+  visitor("limits", limits);
+  visitor("set_at", set_at);
+  visitor("set_by", set_by);
+}
+
+template <typename Visitor, Is<core::StorageUse> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [bytes, scanned_at] = value;
+  visitor("bytes", bytes);
+  visitor("scanned_at", scanned_at);
 }
 
 }  // namespace tp::store

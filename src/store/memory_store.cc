@@ -29,6 +29,13 @@ std::optional<typename Map::mapped_type> Find(const Map& map, const Key& key) {
   return found->second;
 }
 
+template <typename Map>
+std::vector<typename Map::mapped_type> Values(const Map& map) {
+  std::vector<typename Map::mapped_type> values;
+  for (const auto& [key, value] : map) values.push_back(value);
+  return values;
+}
+
 template <typename Row>
 Row Rounded(Row row, absl::Time Row::*time) {
   RoundToMicros(row.*time);
@@ -102,11 +109,20 @@ void MemoryStore::Append(Data& data, const Txn& txn) {
   for (const core::LedgerRow& row : txn.ledger) {
     data.ledger.push_back(row);
     data.billed.emplace(row.run, row.step, row.attempt, row.pool, row.month, row.delta);
+    data.month_gpu_ms[row.month][row.owner] += row.gpu_ms;
   }
   for (const RequestRow& row : txn.requests) data.requests[{row.principal, row.request_id}] = row;
   for (const SnapshotRow& row : txn.snapshots) data.snapshots[row.id] = Rounded(row, &SnapshotRow::created_at);
   for (const TokenRow& row : txn.tokens) data.tokens[row.id] = Rounded(row, &TokenRow::created_at);
   for (const AuditRow& row : txn.audit) data.audit.push_back(Rounded(row, &AuditRow::at));
+}
+
+// What admins set, and what a scan found.
+void MemoryStore::Set(Data& data, const Txn& txn) {
+  for (const core::QuotaRule& rule : txn.quota_rules) RoundToMicros(data.quota_rules[rule.id] = rule);
+  for (const int64_t id : txn.quota_rules_removed) data.quota_rules.erase(id);
+  for (const StorageUseRow& row : txn.storage_use) RoundToMicros((data.storage_use[row.owner] = row).use);
+  for (const WindowHoldRow& row : txn.window_holds) data.window_holds[row.series] = Rounded(row, &WindowHoldRow::until);
 }
 
 absl::Status MemoryStore::Commit(const Txn& txn) {
@@ -119,6 +135,7 @@ absl::Status MemoryStore::Commit(const Txn& txn) {
   }
   for (auto& [n, run] : changed) data_.runs[n] = std::move(run);
   Append(data_, txn);
+  Set(data_, txn);
   return absl::OkStatus();
 }
 
@@ -129,7 +146,14 @@ absl::StatusOr<Loaded> MemoryStore::Load() {
   for (const auto& [n, run] : data_.runs) {
     if (!core::IsTerminal(run.summary.word)) loaded.runs.push_back(run.value);
   }
-  for (const auto& [id, row] : data_.outbox) loaded.outbox.push_back(row);
+  loaded.outbox = Values(data_.outbox);
+  loaded.quota_rules = Values(data_.quota_rules);
+  loaded.storage_use = Values(data_.storage_use);
+  loaded.window_holds = Values(data_.window_holds);
+  const auto& months = data_.month_gpu_ms;
+  for (auto month = months.size() < 2 ? months.begin() : std::prev(months.end(), 2); month != months.end(); ++month) {
+    for (const auto& [owner, gpu_ms] : month->second) loaded.month_use.push_back({month->first, owner, gpu_ms});
+  }
   return loaded;
 }
 

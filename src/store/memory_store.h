@@ -64,6 +64,10 @@ class MemoryStore : public Store, public Reader {
     std::map<std::string, SnapshotRow> snapshots;
     std::map<std::string, TokenRow> tokens;
     std::vector<AuditRow> audit;
+    std::map<int64_t, core::QuotaRule> quota_rules;
+    std::map<std::string, StorageUseRow> storage_use;
+    std::map<std::string, WindowHoldRow> window_holds;
+    std::map<std::string, std::map<std::string, int64_t>> month_gpu_ms;  // by month, then owner
   };
 
   explicit MemoryStore(Data data) : data_(std::move(data)) {}
@@ -72,6 +76,7 @@ class MemoryStore : public Store, public Reader {
   static absl::Status CheckUnique(const Data& data, const Txn& txn);
   static bool Matches(const StoredRun& run, const RunFilter& filter);
   static void Append(Data& data, const Txn& txn);
+  static void Set(Data& data, const Txn& txn);
 
   mutable std::mutex mutex_;
   Data data_;

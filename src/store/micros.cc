@@ -39,16 +39,17 @@ class Rounder {
   }
 };
 
+template <typename T>
+void RoundAll(T& value) {
+  Rounder rounder;
+  Fields(rounder, value);
+}
+
 }  // namespace
 
-void RoundToMicros(core::Run& run) {
-  Rounder rounder;
-  Fields(rounder, run);
-}
-
-void RoundToMicros(core::Step& step) {
-  Rounder rounder;
-  Fields(rounder, step);
-}
+void RoundToMicros(core::Run& run) { RoundAll(run); }
+void RoundToMicros(core::Step& step) { RoundAll(step); }
+void RoundToMicros(core::QuotaRule& rule) { RoundAll(rule); }
+void RoundToMicros(core::StorageUse& use) { RoundAll(use); }
 
 }  // namespace tp::store

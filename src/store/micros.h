@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/time/time.h"
+#include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
 
@@ -36,5 +37,7 @@ inline void RoundToMicros(absl::Duration& duration) { duration = DurationOf(ToMi
 // Every time and duration in it.
 void RoundToMicros(core::Run& run);
 void RoundToMicros(core::Step& step);
+void RoundToMicros(core::QuotaRule& rule);
+void RoundToMicros(core::StorageUse& use);
 
 }  // namespace tp::store

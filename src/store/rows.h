@@ -133,9 +133,9 @@ struct Txn {
   std::vector<TokenRow> tokens;
   std::vector<AuditRow> audit;
   std::vector<core::QuotaRule> quota_rules;  // inserted or replaced by id
-  std::vector<int64_t> quota_rules_removed;
-  std::vector<StorageUseRow> storage_use;   // replaced by owner
-  std::vector<WindowHoldRow> window_holds;  // replaced by series
+  std::vector<int64_t> quota_rules_removed;  // after those above
+  std::vector<StorageUseRow> storage_use;    // replaced by owner
+  std::vector<WindowHoldRow> window_holds;   // replaced by series
 };
 
 // What the loop starts from: everything that is not over, and what is still owed.

@@ -359,7 +359,7 @@ absl::Status WriteOutbox(Database& database, const OutboxRow& row) {
       .Run();
 }
 
-absl::Status DeleteOutbox(Database& database, int64_t id) {
+absl::Status DeleteOutbox(Database& database, const int64_t& id) {
   return Query(database, "DELETE FROM outbox WHERE id = ?").Bind(id).Run();
 }
 
@@ -447,6 +447,71 @@ absl::Status WriteToken(Database& database, const TokenRow& row) {
 absl::Status WriteAudit(Database& database, const AuditRow& row) {
   static const std::string sql = InsertSql("audit", "at_us, principal, method, run, detail");
   return Query(database, sql).Bind(row.at, row.principal, row.method, row.run, row.detail).Run();
+}
+
+// --- Quotas, windows ------------------------------------------------------------------------------
+
+const std::string_view kQuotaRuleColumns = "id, user, from_us, until_us, limits, set_at_us, set_by";
+
+core::QuotaRule ReadQuotaRule(Columns& columns) {
+  core::QuotaRule rule;
+  rule.id = columns.Int64();
+  rule.user = columns.Text();
+  rule.from = columns.OptionalTime();
+  rule.until = columns.OptionalTime();
+  rule.limits = Json<core::QuotaLimits>(columns);
+  rule.set_at = columns.Time();
+  rule.set_by = columns.Text();
+  return rule;
+}
+
+absl::Status WriteQuotaRule(Database& database, const core::QuotaRule& rule) {
+  static const std::string sql = UpsertSql("quota_rule", kQuotaRuleColumns, "id");
+  return Query(database, sql)
+      .Bind(rule.id, rule.user, rule.from, rule.until, Encode(rule.limits), rule.set_at, rule.set_by)
+      .Run();
+}
+
+absl::Status DeleteQuotaRule(Database& database, const int64_t& id) {
+  return Query(database, "DELETE FROM quota_rule WHERE id = ?").Bind(id).Run();
+}
+
+const std::string_view kStorageUseColumns = "owner, bytes, scanned_at_us";
+
+StorageUseRow ReadStorageUse(Columns& columns) {
+  StorageUseRow row;
+  row.owner = columns.Text();
+  row.use.bytes = columns.Int64();
+  row.use.scanned_at = columns.Time();
+  return row;
+}
+
+absl::Status WriteStorageUse(Database& database, const StorageUseRow& row) {
+  static const std::string sql = UpsertSql("storage_use", kStorageUseColumns, "owner");
+  return Query(database, sql).Bind(row.owner, row.use.bytes, row.use.scanned_at).Run();
+}
+
+const std::string_view kWindowHoldColumns = "series, until_us, set_by";
+
+WindowHoldRow ReadWindowHold(Columns& columns) {
+  WindowHoldRow row;
+  row.series = columns.Text();
+  row.until = columns.Time();
+  row.set_by = columns.Text();
+  return row;
+}
+
+absl::Status WriteWindowHold(Database& database, const WindowHoldRow& row) {
+  static const std::string sql = UpsertSql("window_hold", kWindowHoldColumns, "series");
+  return Query(database, sql).Bind(row.series, row.until, row.set_by).Run();
+}
+
+MonthUseRow ReadMonthUse(Columns& columns) {
+  MonthUseRow row;
+  row.month = columns.Text();
+  row.owner = columns.Text();
+  row.gpu_ms = columns.Int64();
+  return row;
 }
 
 // --- Meta -----------------------------------------------------------------------------------------

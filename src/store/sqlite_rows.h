@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/ledger.h"
+#include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
 #include "store/rows.h"
@@ -29,6 +30,9 @@ extern const std::string_view kLedgerColumns;
 extern const std::string_view kRequestColumns;
 extern const std::string_view kTokenColumns;
 extern const std::string_view kMetaColumns;
+extern const std::string_view kQuotaRuleColumns;
+extern const std::string_view kStorageUseColumns;
+extern const std::string_view kWindowHoldColumns;
 
 core::Run ReadRun(Columns& columns);    // without its labels
 core::Step ReadStep(Columns& columns);  // without its attempt
@@ -38,6 +42,10 @@ core::LedgerRow ReadLedger(Columns& columns);
 RequestRow ReadRequest(Columns& columns);
 TokenRow ReadToken(Columns& columns);
 Meta ReadMeta(Columns& columns);
+core::QuotaRule ReadQuotaRule(Columns& columns);
+StorageUseRow ReadStorageUse(Columns& columns);
+WindowHoldRow ReadWindowHold(Columns& columns);
+MonthUseRow ReadMonthUse(Columns& columns);  // of `month, owner, gpu_ms`
 inline std::string ReadText(Columns& columns) { return columns.Text(); }
 
 // All rows of the query. Read is one of the functions above.
@@ -75,6 +83,9 @@ absl::Status WriteSummary(Database& database, int64_t n, const RunSummary& summa
 absl::Status WriteStep(Database& database, const core::Step& step);
 absl::Status WriteSnapshot(Database& database, const SnapshotRow& row);
 absl::Status WriteToken(Database& database, const TokenRow& row);
+absl::Status WriteQuotaRule(Database& database, const core::QuotaRule& rule);
+absl::Status WriteStorageUse(Database& database, const StorageUseRow& row);
+absl::Status WriteWindowHold(Database& database, const WindowHoldRow& row);
 
 // Inserts; a row that is there already is an error.
 absl::Status WriteEvent(Database& database, const EventRow& row);
@@ -83,7 +94,8 @@ absl::Status WriteLedger(Database& database, const core::LedgerRow& row);
 absl::Status WriteRequest(Database& database, const RequestRow& row);
 absl::Status WriteAudit(Database& database, const AuditRow& row);
 
-absl::Status DeleteOutbox(Database& database, int64_t id);
+absl::Status DeleteOutbox(Database& database, const int64_t& id);
+absl::Status DeleteQuotaRule(Database& database, const int64_t& id);
 absl::Status WriteMeta(Database& database, const Meta& meta);
 
 }  // namespace tp::store

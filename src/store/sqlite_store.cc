@@ -39,6 +39,23 @@ absl::StatusOr<std::vector<core::Step>> OtherSteps(Database& database, int64_t n
   return ReadAll(query, ReadStep);
 }
 
+// A whole table, in the order of its key.
+template <typename Row>
+absl::StatusOr<std::vector<Row>> SelectAll(Database& database, std::string_view columns, std::string_view table,
+                                           std::string_view key, Row (*read)(Columns&)) {
+  Query query(database, fmt::format("SELECT {} FROM {} ORDER BY {}", columns, table, key));
+  return ReadAll(query, read);
+}
+
+// Two seeks in the index find the newest two months.
+absl::StatusOr<std::vector<MonthUseRow>> SelectMonthUse(Database& database) {
+  Query query(database,
+              "SELECT month, owner, sum(gpu_ms) FROM ledger WHERE month >= coalesce("
+              "(SELECT max(month) FROM ledger WHERE month < (SELECT max(month) FROM ledger)), '') "
+              "GROUP BY month, owner ORDER BY month, owner");
+  return ReadAll(query, ReadMonthUse);
+}
+
 }  // namespace
 
 SqliteStore::SqliteStore(Database database, LockFile* lock) : database_(std::move(database)), lock_(lock) {
@@ -85,12 +102,16 @@ absl::Status SqliteStore::Write(const Txn& txn) {
   for (const auto& [n, change] : ChangesByRun(txn)) TP_RETURN_IF_ERROR(WriteChange(n, change));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.events, WriteEvent));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.outbox_added, WriteOutbox));
-  for (const int64_t id : txn.outbox_done) TP_RETURN_IF_ERROR(DeleteOutbox(database_, id));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.outbox_done, DeleteOutbox));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.ledger, WriteLedger));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.requests, WriteRequest));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.snapshots, WriteSnapshot));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.tokens, WriteToken));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.audit, WriteAudit));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.quota_rules, WriteQuotaRule));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.quota_rules_removed, DeleteQuotaRule));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.storage_use, WriteStorageUse));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.window_holds, WriteWindowHold));
   TP_RETURN_IF_ERROR(WriteMeta(database_, txn.meta));
   return transaction.Commit();
 }
@@ -127,15 +148,19 @@ void SqliteStore::FoldLog() {
 absl::StatusOr<Loaded> SqliteStore::Load() {
   static const std::string runs_sql =
       fmt::format("SELECT {} FROM run INDEXED BY run_unfinished WHERE {} ORDER BY n", kRunColumns, kUnfinished);
-  static const std::string outbox_sql = fmt::format("SELECT {} FROM outbox ORDER BY id", kOutboxColumns);
   TP_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(database_, Transaction::Kind::kRead));
   Loaded loaded;
   loaded.meta = meta_;
   Query run_query(database_, runs_sql);
   TP_ASSIGN_OR_RETURN(std::vector<core::Run> runs, ReadAll(run_query, ReadRun));
   TP_ASSIGN_OR_RETURN(loaded.runs, Complete(database_, std::move(runs)));
-  Query outbox_query(database_, outbox_sql);
-  TP_ASSIGN_OR_RETURN(loaded.outbox, ReadAll(outbox_query, ReadOutbox));
+  TP_ASSIGN_OR_RETURN(loaded.outbox, SelectAll(database_, kOutboxColumns, "outbox", "id", ReadOutbox));
+  TP_ASSIGN_OR_RETURN(loaded.quota_rules, SelectAll(database_, kQuotaRuleColumns, "quota_rule", "id", ReadQuotaRule));
+  TP_ASSIGN_OR_RETURN(loaded.storage_use,
+                      SelectAll(database_, kStorageUseColumns, "storage_use", "owner", ReadStorageUse));
+  TP_ASSIGN_OR_RETURN(loaded.window_holds,
+                      SelectAll(database_, kWindowHoldColumns, "window_hold", "series", ReadWindowHold));
+  TP_ASSIGN_OR_RETURN(loaded.month_use, SelectMonthUse(database_));
   return loaded;
 }
 

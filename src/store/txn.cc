@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "store/chain.h"
+#include "store/micros.h"
 
 namespace tp::store {
 namespace {
@@ -60,12 +61,26 @@ absl::Status CheckNumbers(const Txn& txn, const Meta& before) {
   return absl::OkStatus();
 }
 
+absl::Status CheckQuotas(const Txn& txn) {
+  for (const core::QuotaRule& rule : txn.quota_rules) {
+    if (rule.id < 1) return FailedPrecondition("quota rule {} of {}: ids count from 1", rule.id, rule.user);
+    if (rule.from && rule.until && ToMicros(*rule.from) >= ToMicros(*rule.until)) {
+      return FailedPrecondition("quota rule {} of {} ends before it begins", rule.id, rule.user);
+    }
+  }
+  for (const StorageUseRow& row : txn.storage_use) {
+    if (row.use.bytes < 0) return FailedPrecondition("{} is said to use {} bytes", row.owner, row.use.bytes);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckTxn(const Txn& txn, const Meta& before) {
   TP_RETURN_IF_ERROR(CheckCounters(txn.meta, before));
   TP_RETURN_IF_ERROR(CheckEvents(txn, before));
   TP_RETURN_IF_ERROR(CheckChain(txn, before));
+  TP_RETURN_IF_ERROR(CheckQuotas(txn));
   return CheckNumbers(txn, before);
 }
 

@@ -117,6 +117,10 @@ class Author {
   void Keep(SnapshotRow row) { pending_.snapshots.push_back(std::move(row)); }
   void Grant(TokenRow row) { pending_.tokens.push_back(std::move(row)); }
   void Note(AuditRow row) { pending_.audit.push_back(std::move(row)); }
+  void Limit(core::QuotaRule rule) { pending_.quota_rules.push_back(std::move(rule)); }
+  void Unlimit(int64_t id) { pending_.quota_rules_removed.push_back(id); }
+  void Measure(StorageUseRow row) { pending_.storage_use.push_back(std::move(row)); }
+  void HoldOpen(WindowHoldRow row) { pending_.window_holds.push_back(std::move(row)); }
 
  private:
   Meta meta_;

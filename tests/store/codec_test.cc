@@ -15,9 +15,9 @@ using testing::HasSubstr;
 template <typename T>
 class CodecTest : public testing::Test {};
 
-using Encoded =
-    testing::Types<core::StepSpec, std::vector<core::PastAttempt>, core::ResolvedShape, std::vector<PoolPlacement>,
-                   std::vector<RankObservation>, core::Meter, core::Ending, core::Sight, AttemptTarget>;
+using Encoded = testing::Types<core::StepSpec, std::vector<core::PastAttempt>, core::ResolvedShape,
+                               std::vector<PoolPlacement>, std::vector<RankObservation>, core::Meter, core::Ending,
+                               core::Sight, AttemptTarget, core::QuotaLimits>;
 TYPED_TEST_SUITE(CodecTest, Encoded);
 
 TYPED_TEST(CodecTest, RandomValuesComeBack) {

@@ -209,6 +209,84 @@ TEST_P(CommitTest, RunsNeedTheirSnapshotsUntilTheyAreRemoved) {
   EXPECT_THAT(*reader().SnapshotsOf("ben", At(0)), IsEmpty());
 }
 
+// --- Quotas, windows ------------------------------------------------------------------------------
+
+core::QuotaRule Rule(int64_t id, const std::string& user, int64_t gpus) {
+  core::QuotaRule rule;
+  rule.id = id;
+  rule.user = user;
+  rule.set_at = At(id);
+  rule.set_by = "root";
+  rule.limits.gpus = gpus;
+  return rule;
+}
+
+TEST_P(CommitTest, LoadsQuotaRulesById) {
+  RandomValues random(3);
+  core::QuotaRule any = random.Make<core::QuotaRule>();
+  any.id = 7;
+  any.from = absl::InfinitePast();
+  any.until.reset();
+  author_.Limit(any);
+  author_.Limit(Rule(2, "ana", core::kNoLimit));
+  Commit(author_.Take());
+  either_.Reopen();
+  EXPECT_THAT(Load().quota_rules, ElementsAre(Rule(2, "ana", core::kNoLimit), any));
+
+  author_.Limit(Rule(2, "ben", 3));
+  author_.Limit(Rule(8, "ana", 4));
+  author_.Limit(Rule(9, "ana", 5));
+  author_.Unlimit(9);  // set and taken back in one commit
+  author_.Unlimit(7);
+  author_.Unlimit(77);  // never set
+  Commit(author_.Take());
+  EXPECT_THAT(Load().quota_rules, ElementsAre(Rule(2, "ben", 3), Rule(8, "ana", 4)));
+}
+
+TEST_P(CommitTest, QuotaRulesAreKeptToTheMicrosecond) {
+  core::QuotaRule rule = Rule(1, "ana", 1);
+  rule.from = At(1) + absl::Nanoseconds(1999);
+  rule.until = absl::InfiniteFuture();
+  author_.Limit(rule);
+  Commit(author_.Take());
+  rule.from = At(1) + absl::Microseconds(1);
+  EXPECT_THAT(Load().quota_rules, ElementsAre(rule));
+}
+
+TEST_P(CommitTest, LoadsTheLastFoundUseOfStorageAndTheLastHolds) {
+  author_.Measure({"ana", {1 << 20, At(1)}});
+  author_.Measure({"", {0, At(1)}});
+  author_.HoldOpen({"h200", At(50), "root"});
+  author_.HoldOpen({"a100", At(60), "root"});
+  Commit(author_.Take());
+  author_.Measure({"ana", {1 << 30, At(2) + absl::Nanoseconds(1500)}});
+  author_.HoldOpen({"h200", At(5), "ben"});
+  Commit(author_.Take());
+  either_.Reopen();
+  EXPECT_THAT(Load().storage_use, ElementsAre(StorageUseRow{"", {0, At(1)}},
+                                              StorageUseRow{"ana", {1 << 30, At(2) + absl::Microseconds(1)}}));
+  EXPECT_THAT(Load().window_holds,
+              ElementsAre(WindowHoldRow{"a100", At(60), "root"}, WindowHoldRow{"h200", At(5), "ben"}));
+}
+
+TEST_P(CommitTest, LoadsWhatTheNewestTwoMonthsCameTo) {
+  constexpr int64_t kMonth = 31 * 24 * 3600;
+  author_.Bill(1, "ana", At(0), At(10), 8);
+  Commit(author_.Take());
+  EXPECT_THAT(Load().month_use, ElementsAre(MonthUseRow{"2026-01", "ana", 80'000}));
+  author_.Bill(2, "ben", At(kMonth), At(kMonth + 1), 2);
+  core::LedgerRow row = author_.Bill(3, "ana", At(2 * kMonth), At(2 * kMonth + 10), 1);
+  author_.Bill(4, "ana", At(2 * kMonth), At(2 * kMonth + 10), 1);
+  row.delta = true;
+  row.start_unix_ms += 10'000;
+  row.end_unix_ms -= 4'000;
+  author_.Bill(row);
+  Commit(author_.Take());
+  either_.Reopen();
+  EXPECT_THAT(Load().month_use,
+              ElementsAre(MonthUseRow{"2026-02", "ben", 2000}, MonthUseRow{"2026-03", "ana", 16'000}));
+}
+
 TEST_P(CommitTest, EventsComeInOrderAndByPages) {
   for (int64_t run : {1, 2, 1, 2, 1}) author_.AddEvent({run, 0}, JobState::kQueued, JobState::kPaused);
   const Txn txn = author_.Take();
@@ -343,12 +421,30 @@ TEST_P(RefusedTest, AnAttemptBilledTwice) {
   Refuse(author_.Take());
 }
 
-TEST_P(RefusedTest, ARowOfSixTablesGoesWhenTheSeventhIsRefused) {
+TEST_P(RefusedTest, AQuotaRuleWithoutIdOrTime) {
+  author_.Limit(Rule(0, "ana", 1));
+  Refuse(author_.Take());
+  core::QuotaRule rule = Rule(1, "ana", 1);
+  rule.from = At(1) + absl::Nanoseconds(1);
+  rule.until = At(1) + absl::Nanoseconds(2);  // the same microsecond
+  author_.Limit(rule);
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, StorageBelowNothing) {
+  author_.Measure({"ana", {-1, At(1)}});
+  Refuse(author_.Take());
+}
+
+TEST_P(RefusedTest, WhatWasWrittenOfOtherTablesGoesWhenARequestIsRefused) {
   author_.NewRun("ben");
   author_.AddEvent({2, 0}, JobState::kQueued, JobState::kPaused);
   author_.Owe({{2, 0}, 1}, OutboxKind::kLaunch);
   author_.Keep({"sha", "ben", 1, 1, At(0)});
   author_.Grant({"t", "s", "ben", Role::kUser, At(0)});
+  author_.Limit(Rule(1, "ben", 1));
+  author_.Measure({"ben", {1, At(0)}});
+  author_.HoldOpen({"h200", At(9), "root"});
   author_.Bill(2, "ben", At(0), At(1), 1);
   author_.Answer({"ana", "r1", "StopRun", "", 1, ""});
   Refuse(author_.Take());
@@ -376,6 +472,17 @@ TEST_P(CommitTest, ANewEpochGoesOnBehindTheMark) {
 
 // --- The twins ------------------------------------------------------------------------------------
 
+void SetAtRandom(Author& author, RandomValues& random) {
+  core::QuotaRule rule = random.Make<core::QuotaRule>();
+  rule.id = static_cast<int64_t>(random.Below(8));
+  author.Limit(rule);
+  author.Unlimit(static_cast<int64_t>(random.Below(8)));
+  StorageUseRow use{random.Below(2) == 0 ? "ana" : "", random.Make<core::StorageUse>()};
+  use.use.bytes = std::max<int64_t>(use.use.bytes, 0);
+  author.Measure(use);
+  author.HoldOpen({random.Below(2) == 0 ? "h200" : "a100", random.Make<absl::Time>(), "root"});
+}
+
 // Whatever one of them accepts and answers, so does the other.
 TEST(Twins, AgreeOnRandomHistories) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -385,6 +492,7 @@ TEST(Twins, AgreeOnRandomHistories) {
     Author author;
     for (int commit = 0; commit < 40; ++commit) {
       const Author before = author;
+      if (random.Below(3) == 0) SetAtRandom(author, random);
       for (uint64_t changes = random.Below(4); changes > 0; --changes) {
         if (author.meta().next_run == 1 || random.Below(3) == 0) {
           author.NewRun(random.Below(2) == 0 ? "ana" : "ben", static_cast<int>(random.Below(3)),

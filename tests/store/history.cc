@@ -80,9 +80,34 @@ void Commit(Store& store, const Txn& txn) {
   ASSERT_TRUE(status.ok()) << status;
 }
 
+void WriteQuotas(Store& store, Author& author) {
+  core::QuotaRule own;
+  own.id = 1;
+  own.user = "ana";
+  own.limits.gpus = 16;
+  own.limits.series_gpus = {{"h200", 8}};
+  own.limits.storage_bytes = core::kNoLimit;
+  own.set_at = At(40);
+  own.set_by = "root";
+  core::QuotaRule dated = own;
+  dated.id = 2;
+  dated.user = "ben";
+  dated.from = At(50);
+  dated.until = At(60);
+  dated.limits = {};
+  dated.limits.jobs = 0;
+  dated.limits.gpu_hours = 100;
+  author.Limit(own);
+  author.Limit(dated);
+  author.Measure({"ana", {4096, At(42)}});
+  author.Measure({"", {0, At(43)}});
+  author.HoldOpen({"h200", At(70), "root"});
+  Commit(store, author.Take());
+}
+
 }  // namespace
 
-void WriteHistory(Store& store) {
+void WriteHistory(Store& store, int format) {
   Author author;
   core::Run first = author.NewRun("ana", 2, At(1));
   first.labels = {{"team", "vision"}};
@@ -113,6 +138,7 @@ void WriteHistory(Store& store) {
   flagged.end_unix_ms -= 500;
   author.Bill(flagged);
   Commit(store, author.Take());
+  if (format >= 3) WriteQuotas(store, author);
 }
 
 Everything ReadEverything(Reader& reader) {

@@ -1,5 +1,5 @@
 // A small history that touches every table, as it is stored in fixtures/ for every released format. What
-// it writes may never change, or older fixtures no longer hold it.
+// it writes of a format may never change, or older fixtures no longer hold it.
 #pragma once
 
 #include <tuple>
@@ -9,7 +9,8 @@
 
 namespace tp::store {
 
-void WriteHistory(Store& store);
+// What files of `format` (a migration's version) hold: later ones have more tables.
+void WriteHistory(Store& store, int format);
 
 using Everything =
     std::tuple<Meta, std::vector<core::RunWithSteps>, std::vector<EventRow>, std::vector<core::LedgerRow>,

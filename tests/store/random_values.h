@@ -86,9 +86,10 @@ class RandomValues {
     for (T& value : values) Fill(value);
   }
 
-  void Fill(std::map<std::string, std::string>& values) {
+  template <typename T>
+  void Fill(std::map<std::string, T>& values) {
     values.clear();
-    for (uint64_t left = Below(4); left > 0; --left) values[Make<std::string>()] = Make<std::string>();
+    for (uint64_t left = Below(4); left > 0; --left) values[Make<std::string>()] = Make<T>();
   }
 
   template <typename T>

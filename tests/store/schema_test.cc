@@ -137,7 +137,7 @@ TEST_P(FixtureTest, OpensInThisVersionWithEverythingInIt) {
   ASSERT_TRUE(reader.ok()) << reader.status();
 
   MemoryStore expected;
-  WriteHistory(expected);
+  WriteHistory(expected, GetParam());
   EXPECT_EQ(*(*store)->Load(), *expected.Load());
   EXPECT_EQ(ReadEverything(**reader), ReadEverything(expected));
   EXPECT_TRUE(CheckLedger(**reader).ok());

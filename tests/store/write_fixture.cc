@@ -1,8 +1,9 @@
-// store_fixture FILE: makes a database of the present format that holds WriteHistory(). How it becomes a
+// store_fixture FILE: makes a database of the present format that holds its WriteHistory(). How it becomes a
 // fixture is told in fixtures/README.md.
 #include <cstdio>
 
 #include "history.h"
+#include "store/schema.h"
 #include "store/sqlite_store.h"
 
 int main(int argc, char** argv) {
@@ -15,6 +16,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", store.status().ToString().c_str());
     return 1;
   }
-  tp::store::WriteHistory(**store);
+  tp::store::WriteHistory(**store, tp::store::ProductMigrations().back().version);
   return 0;
 }

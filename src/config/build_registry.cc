@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
+#include "config/keys_of.h"
 #include "config/override_text.h"
 #include "config/registry_file.h"
 #include "core/resource.h"
@@ -16,14 +17,6 @@ using decode::Located;
 using decode::Position;
 using decode::Problems;
 using Json = nlohmann::json;
-
-template <typename Map>
-std::vector<std::string> KeysOf(const Map& map) {
-  std::vector<std::string> keys;
-  keys.reserve(map.size());
-  for (const auto& [key, value] : map) keys.push_back(key);
-  return keys;
-}
 
 std::map<std::string, std::string> ToMap(const EnvEntries& entries) {
   std::map<std::string, std::string> map;

@@ -1,6 +1,10 @@
 #include "config/difference.h"
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace tp::config {
@@ -33,6 +37,19 @@ void Compare(const std::string& what, const Map& from, const Map& to, std::vecto
   }
 }
 
+std::map<std::string, int64_t> ByKey(const core::QuotaLimits& limits) {
+  std::map<std::string, int64_t> by_key;
+  const auto add = [&by_key](const std::string& key, const std::optional<int64_t>& limit) {
+    if (limit) by_key[key] = *limit;
+  };
+  add("gpus", limits.gpus);
+  for (const auto& [series, gpus] : limits.series_gpus) add("series." + series, gpus);
+  add("jobs", limits.jobs);
+  add("gpu_hours", limits.gpu_hours);
+  add("storage", limits.storage_bytes);
+  return by_key;
+}
+
 struct ServerKey {
   std::string_view key;
   std::function<bool(const ServerConfig&, const ServerConfig&)> same;
@@ -48,7 +65,7 @@ ServerKey PolicyKey(std::string_view key, T core::Policy::*member) {
   return KeyOf(key, [member](const ServerConfig& config) { return config.policy.*member; });
 }
 
-// Every key of tpd.yaml but those that end up in the registry (jobs.executors and what shapes them).
+// Every key of tpd.yaml but those that end up in the registry (quotas, jobs.executors and what shapes them).
 const std::vector<ServerKey>& ServerKeys() {
   using core::Policy;
   using Config = ServerConfig;
@@ -66,6 +83,12 @@ const std::vector<ServerKey>& ServerKeys() {
       PolicyKey("scheduling.retry_cooldown", &Policy::retry_cooldown),
       PolicyKey("scheduling.relaunch_backoff", &Policy::relaunch_backoff),
       PolicyKey("scheduling.relaunch_backoff_max", &Policy::relaunch_backoff_max),
+      PolicyKey("scheduling.aging", &Policy::aging),
+      PolicyKey("scheduling.aging_cap", &Policy::aging_cap),
+      PolicyKey("scheduling.default_time_limit", &Policy::default_time_limit),
+      PolicyKey("scheduling.fair_share", &Policy::fair_share),
+      PolicyKey("scheduling.fair_share_half_life", &Policy::fair_share_half_life),
+      PolicyKey("scheduling.min_flip", &Policy::min_flip),
       PolicyKey("scheduling.kill_repeat", &Policy::kill_repeat),
       PolicyKey("scheduling.fence_repeat", &Policy::fence_repeat),
       PolicyKey("scheduling.absent_grace", &Policy::absent_grace),
@@ -88,6 +111,7 @@ std::vector<Change> Differences(const core::Registry& from, const core::Registry
   Compare("profile", from.profiles, to.profiles, changes);
   Compare("executor", from.executors, to.executors, changes);
   Compare("framework", from.frameworks, to.frameworks, changes);
+  Compare("quota", ByKey(from.quota_defaults), ByKey(to.quota_defaults), changes);
   return changes;
 }
 

@@ -156,7 +156,7 @@ Type<SeriesEntry> SeriesType() {
        Key("node_selector", &SeriesEntry::node_selector, LabelsType(),
            "Labels of its nodes in kubernetes; over the executor's `node_selector`."),
        Key("windows", &SeriesEntry::windows, ListOf(WindowType(), "list of windows"),
-           "When its jobs may run. Checked, and not acted on by this version.")});
+           "When its jobs may run. Default: at any time.")});
 }
 
 Type<ShapeEntry> ShapeType() {

@@ -15,6 +15,7 @@ namespace {
 
 using decode::AddMismatch;
 using decode::At;
+using decode::Boolean;
 using decode::ByteSize;
 using decode::Choice;
 using decode::DurationBetween;
@@ -182,6 +183,18 @@ Type<core::Policy> PolicyType() {
            "Delay before a launch that never ran is tried again; doubles each time."),
        Key("relaunch_backoff_max", &Policy::relaunch_backoff_max, DurationBetween(kShortest, kDay),
            "What it grows to."),
+       Key("aging", &Policy::aging, DurationBetween(absl::ZeroDuration(), kYear),
+           "A waiting step's priority rises by one each time this has passed since its submission. 0s: never."),
+       Key("aging_cap", &Policy::aging_cap, SmallInteger(0, 100), "The most that aging adds to a priority."),
+       Key("default_time_limit", &Policy::default_time_limit, DurationBetween(absl::Seconds(1), kYear),
+           "How long a step without a time limit is taken to run, where one is planned around. Nothing is ended by "
+           "it."),
+       Key("fair_share", &Policy::fair_share, Boolean(),
+           "Of equal priorities those go first whose owners used less of the cards lately."),
+       Key("fair_share_half_life", &Policy::fair_share_half_life, DurationBetween(absl::Minutes(1), kYear),
+           "After this time, use counts half."),
+       Key("min_flip", &Policy::min_flip, DurationBetween(absl::ZeroDuration(), kDay),
+           "From a window's pause to its resume, at least."),
        Key("kill_repeat", &Policy::kill_repeat, repeat, "How often KILL is repeated until a tree is gone."),
        Key("fence_repeat", &Policy::fence_repeat, repeat, "How often a fence that failed is tried again."),
        Key("absent_grace", &Policy::absent_grace, repeat, "Between the sightings that make an absence certain."),
@@ -277,7 +290,9 @@ Type<ServerFile> MakeServerFileType() {
       "tpd.yaml", {Key("server", &ServerFile::server, ServerType(), "The daemon itself."),
                    Key("storage", &ServerFile::storage, StorageType(), "Where things are kept."),
                    Key("snapshots", &ServerFile::snapshots, At(SnapshotsType()), "Limits of what is uploaded."),
-                   Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience."),
+                   Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience, order."),
+                   Key("quotas", &ServerFile::quotas, QuotaType(),
+                       "What each user may hold; over it, jobs wait. `tp admin quota` says otherwise for one of them."),
                    Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
                    Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
                    Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/time.h"
+#include "config/quota_defaults.h"
 #include "core/step.h"
 #include "decode/type.h"
 
@@ -93,6 +94,7 @@ struct ServerFile {
   Storage storage;
   decode::Located<Snapshots> snapshots;
   decode::Located<core::Policy> scheduling;
+  QuotaEntry quotas;
   Accounting accounting;
   Platform platform;
   Jobs jobs;

@@ -69,21 +69,10 @@ std::vector<std::string> MissingBackends(const core::Registry& registry) {
   return {missing.begin(), missing.end()};
 }
 
-std::vector<std::string> SeriesWithWindows(const core::Registry& registry) {
-  std::vector<std::string> names;
-  for (const auto& [name, series] : registry.series) {
-    if (!series.windows.empty()) names.push_back(name);
-  }
-  return names;
-}
-
 // What the files say and this tpd does not do.
 void Warn(const core::Registry& registry) {
   if (const auto missing = MissingBackends(registry); !missing.empty()) {
     spdlog::warn("this tpd has no backend {}: steps that need it stay in QUEUED (BACKEND)", fmt::join(missing, ", "));
-  }
-  if (const auto names = SeriesWithWindows(registry); !names.empty()) {
-    spdlog::warn("this tpd does not act on schedule windows: jobs of {} run at any time", fmt::join(names, ", "));
   }
 }
 

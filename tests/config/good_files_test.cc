@@ -82,6 +82,17 @@ TEST(GoodFiles, SnapshotLimitsReachTheServer) {
   EXPECT_EQ(LoadAll().server.snapshots.max_user_bytes, int64_t{90} << 30);
 }
 
+TEST(GoodFiles, QuotasReachTheRegistry) {
+  core::QuotaLimits limits;
+  limits.gpus = 16;
+  limits.series_gpus = {{"h200", 8}, {"slurm", 0}};
+  limits.jobs = 20;
+  limits.gpu_hours = 1000;
+  limits.storage_bytes = int64_t{2} << 40;
+  EXPECT_EQ(LoadAll().registry.quota_defaults, limits);
+  EXPECT_TRUE(LoadGood("", "").registry.quota_defaults.empty());
+}
+
 TEST(GoodFiles, TheSummaryIsALineOfEachKind) {
   EXPECT_EQ(Summary(LoadGood("", "series:\n  a: {gpus_per_node: 8, nodes: [n1, n2]}\n")),
             "2 series: a (2 x 8 cards), cpu (1 x cpu)\n"
@@ -109,6 +120,13 @@ TEST(Differences, AreNamedByKind) {
                                                     "executor gpu/b added", "framework vllm added"));
 }
 
+TEST(Differences, QuotasAreNamedByKey) {
+  const core::Registry from = LoadGood("quotas: {gpus: 1, jobs: 2, series: {cpu: 3}}", "").registry;
+  const core::Registry to = LoadGood("quotas: {gpus: 1, jobs: 3, storage: 0B}", "").registry;
+  EXPECT_THAT(ChangesBetween(from, to),
+              ElementsAre("quota jobs changed", "quota storage added", "quota series.cpu removed"));
+}
+
 TEST(Differences, AVersionIsNone) {
   core::Registry later = LoadAll().registry;
   later.version = 7;
@@ -122,7 +140,9 @@ TEST(Differences, EveryKeyOutsideTheRegistryNeedsARestart) {
                                                                                      const auto& path) {
     for (const decode::FieldDoc& field : doc.fields) {
       const std::string key = path.empty() ? field.key : path + "." + field.key;
-      if (key == "jobs.executors" || key == "jobs.executor_defaults" || key == "platform.default_backend") continue;
+      if (key == "quotas" || key == "jobs.executors" || key == "jobs.executor_defaults" ||
+          key == "platform.default_backend")
+        continue;
       field.record ? walk(*field.record, key) : leaves.push_back(key);
     }
   };

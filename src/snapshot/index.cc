@@ -105,7 +105,7 @@ std::optional<Info> Index::TouchSnapshot(std::string_view id, absl::Time now) {
   return Info{.id = found->first, .files = snapshot.files, .bytes = snapshot.bytes};
 }
 
-int64_t Index::UnionBytes(const std::vector<std::string>& ids, const Manifest& manifest) const {
+int64_t Index::UnionBytes(const std::vector<std::string>& ids, const Manifest* manifest) const {
   const std::lock_guard lock(mutex_);
   const uint64_t visit = ++visit_;
   int64_t bytes = 0;
@@ -117,7 +117,8 @@ int64_t Index::UnionBytes(const std::vector<std::string>& ids, const Manifest& m
     if (found == snapshots_.end()) continue;
     for (const Blob* blob : found->second.blobs) count(*blob);
   }
-  for (const Entry& entry : manifest.entries()) {
+  if (manifest == nullptr) return bytes;
+  for (const Entry& entry : manifest->entries()) {
     if (entry.kind != EntryKind::kFile) continue;
     if (const auto found = blobs_.find(entry.sha256); found != blobs_.end()) count(found->second);
   }

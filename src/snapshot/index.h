@@ -51,9 +51,9 @@ class Index {
   void ForgetSnapshot(const std::string& id);
   std::optional<Info> TouchSnapshot(std::string_view id, absl::Time now);
 
-  // Bytes of all blobs that these snapshots or the manifest refer to, each blob once. What is not known counts
-  // nothing.
-  int64_t UnionBytes(const std::vector<std::string>& ids, const Manifest& manifest) const;
+  // Bytes of all blobs that these snapshots or the manifest (may be null) refer to, each blob once. What is not
+  // known counts nothing.
+  int64_t UnionBytes(const std::vector<std::string>& ids, const Manifest* manifest) const;
 
   // Not touched since `before`; snapshots that `needed` has stay.
   std::vector<std::string> StaleSnapshots(const std::function<bool(const std::string& id)>& needed,

@@ -113,7 +113,7 @@ std::unique_ptr<BlobUpload> Store::BeginUpload(const std::string& owner) {
 
 absl::Status Store::CheckUserLimit(const std::string& owner, const Manifest& manifest,
                                    const std::vector<std::string>& charged) const {
-  const int64_t bytes = index_.UnionBytes(charged, manifest);
+  const int64_t bytes = index_.UnionBytes(charged, &manifest);
   if (bytes <= limits_.max_user_bytes) return absl::OkStatus();
   return Error(absl::StatusCode::kResourceExhausted,
                "the snapshots of {} would hold {}, at most {} are allowed: remove runs that are over (tp rm), or leave "

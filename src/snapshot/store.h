@@ -52,6 +52,9 @@ class Store {
   absl::StatusOr<Info> Commit(const std::string& owner, const Manifest& manifest,
                               const std::vector<std::string>& charged);
 
+  // Of all files that these snapshots refer to, each content once; what is not there counts nothing.
+  int64_t BytesOf(const std::vector<std::string>& ids) const { return index_.UnionBytes(ids, nullptr); }
+
   // Does not block. Nothing where it is not there; else it stays at least for the collector's grace.
   std::optional<Info> Touch(const std::string& id);
 

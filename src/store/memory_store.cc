@@ -248,6 +248,13 @@ absl::StatusOr<std::optional<RequestRow>> MemoryStore::FindRequest(const std::st
   return Find(data_.requests, RequestKey(principal, request_id));
 }
 
+absl::StatusOr<std::vector<std::string>> MemoryStore::Owners() {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> owners;
+  for (const auto& [n, stored] : data_.runs) owners.insert(stored.value.run.owner);
+  return std::vector<std::string>(owners.begin(), owners.end());
+}
+
 absl::StatusOr<std::vector<std::string>> MemoryStore::NeededSnapshots() {
   const std::lock_guard lock(mutex_);
   std::set<std::string> ids;

@@ -37,6 +37,7 @@ class MemoryStore : public Store, public Reader {
   absl::StatusOr<Meta> ReadMeta() override;
   absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
                                                         const std::string& request_id) override;
+  absl::StatusOr<std::vector<std::string>> Owners() override;
   absl::StatusOr<std::vector<std::string>> NeededSnapshots() override;
   absl::StatusOr<std::vector<std::string>> SnapshotsOf(const std::string& owner, absl::Time committed_after) override;
   absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) override;

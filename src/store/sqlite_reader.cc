@@ -251,6 +251,17 @@ absl::StatusOr<std::optional<RequestRow>> SqliteReader::FindRequest(const std::s
   });
 }
 
+// From one owner to the next in the index, whatever number of runs they have.
+absl::StatusOr<std::vector<std::string>> SqliteReader::Owners() {
+  return Read<std::vector<std::string>>([&](Database& database) {
+    Query query(database,
+                "WITH RECURSIVE owners (owner) AS (SELECT min(owner) FROM run UNION ALL "
+                "SELECT (SELECT min(run.owner) FROM run WHERE run.owner > owners.owner) FROM owners "
+                "WHERE owners.owner IS NOT NULL) SELECT owner FROM owners WHERE owner IS NOT NULL");
+    return ReadAll(query, ReadText);
+  });
+}
+
 absl::StatusOr<std::vector<std::string>> SqliteReader::NeededSnapshots() {
   return Read<std::vector<std::string>>([&](Database& database) {
     static const std::string sql = fmt::format("SELECT DISTINCT snapshot_id FROM run WHERE {}", kNeedsSnapshot);

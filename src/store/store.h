@@ -82,6 +82,8 @@ class Reader {
   virtual absl::StatusOr<Meta> ReadMeta() = 0;
   virtual absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
                                                                 const std::string& request_id) = 0;
+  // Of all runs, removed ones included; by name.
+  virtual absl::StatusOr<std::vector<std::string>> Owners() = 0;
   // Snapshots of all runs that may still need theirs, in any state; a run that was removed needs none.
   virtual absl::StatusOr<std::vector<std::string>> NeededSnapshots() = 0;
   // Of these, the owner's, and what the owner committed later than `committed_after`.

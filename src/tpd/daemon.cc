@@ -104,6 +104,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
 
 Daemon::~Daemon() {
   watcher_.reset();
+  storage_scan_.reset();
   if (server_) {
     RemoveClientFile(options_.data_directory);
     server_->Stop();
@@ -163,6 +164,7 @@ absl::Status Daemon::EnterBootstrapToken() {
     TP_RETURN_IF_ERROR(store_.store->Commit(txn));
   }
   TP_ASSIGN_OR_RETURN(loaded_, store_.store->Load());
+  for (const store::StorageUseRow& use : loaded_.storage_use) measured_owners_.insert(use.owner);
   return absl::OkStatus();
 }
 
@@ -272,6 +274,20 @@ absl::Status Daemon::StartServer() {
   TP_RETURN_IF_ERROR(WriteClientFile(options_.data_directory, server_->address(), TokenFile()));
   server_->SetServing(true);
   StartWatching();
+  return StartScanning();
+}
+
+absl::Status Daemon::StartScanning() {
+  StorageScanOptions options;
+  options.now = absl::Now;
+  options.owners = [this] { return store_.reader->Owners(); };
+  options.snapshot_bytes = [this](const std::string& owner) -> absl::StatusOr<int64_t> {
+    TP_ASSIGN_OR_RETURN(const std::vector<std::string> ids, store_.reader->SnapshotsOf(owner, absl::InfiniteFuture()));
+    return snapshots_->BytesOf(ids);
+  };
+  options.found = [this](loop::StorageScanned scanned) { loop_thread_->Post(std::move(scanned)); };
+  TP_ASSIGN_OR_RETURN(Directory root, OpenDirectory(storage_root_));
+  storage_scan_ = std::make_unique<StorageScan>(std::move(root), std::move(measured_owners_), std::move(options));
   return absl::OkStatus();
 }
 

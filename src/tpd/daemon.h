@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "store/open.h"
 #include "tpd/config_watcher.h"
 #include "tpd/configuration.h"
+#include "tpd/storage_scan.h"
 
 namespace tp::tpd {
 
@@ -58,6 +60,7 @@ class Daemon {
   absl::Status ReportStrangers();
   absl::Status StartLoop();
   absl::Status StartServer();
+  absl::Status StartScanning();
   void StartWatching();
   loop::ThreadHooks MakeHooks();
   core::LaunchLayout Layout() const;
@@ -84,6 +87,7 @@ class Daemon {
   std::string storage_root_;
   store::OpenedStore store_;
   store::Loaded loaded_;
+  std::set<std::string> measured_owners_;  // before this start
   std::unique_ptr<snapshot::Store> snapshots_;
   std::unique_ptr<snapshot::Collector> collector_;
   std::map<std::string, std::shared_ptr<Backend>> backends_;
@@ -92,6 +96,7 @@ class Daemon {
   std::unique_ptr<loop::LoopThread> loop_thread_;
   std::unique_ptr<Port> port_;
   std::unique_ptr<api::Server> server_;
+  std::unique_ptr<StorageScan> storage_scan_;
   std::unique_ptr<ConfigWatcher> watcher_;
 };
 

@@ -22,6 +22,7 @@ class MockReader : public store::Reader {
   MOCK_METHOD(absl::StatusOr<store::Meta>, ReadMeta, (), (override));
   MOCK_METHOD(absl::StatusOr<std::optional<store::RequestRow>>, FindRequest, (const std::string&, const std::string&),
               (override));
+  MOCK_METHOD(absl::StatusOr<std::vector<std::string>>, Owners, (), (override));
   MOCK_METHOD(absl::StatusOr<std::vector<std::string>>, NeededSnapshots, (), (override));
   MOCK_METHOD(absl::StatusOr<std::vector<std::string>>, SnapshotsOf, (const std::string&, absl::Time), (override));
   MOCK_METHOD(absl::StatusOr<std::optional<store::TokenRow>>, FindToken, (const std::string&), (override));

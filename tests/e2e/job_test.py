@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 from harness import BIN, DeploymentTest, main, process_start_ticks, wait_until
 
@@ -224,6 +226,22 @@ os._exit(0)
         row = self.d.json("usage", "--by", "run")["rows"][0]
         self.assertEqual(row["gpu_ms"], self.d.show(run)["gpu_ms"])
         self.assertEqual(subprocess.run([BIN / "tpd", "fsck", "--data", self.d.data], capture_output=True).returncode, 0)
+
+    def measured(self):
+        """Bytes by owner; the empty one is there once a scan was complete."""
+        with closing(sqlite3.connect(f"file:{self.d.data}/tpd.db?mode=ro", uri=True)) as database:
+            return dict(database.execute("SELECT owner, bytes FROM storage_use"))
+
+    def test_what_owners_store_is_measured(self):
+        (self.d.work / "sent").write_bytes(bytes(3 << 20))
+        run = self.d.submit("sh", "-c", "dd if=/dev/urandom of=$TP_OUTPUT_DIR/model bs=1M count=5 conv=fsync")
+        self.assertEqual(self.d.wait(run), 0)
+        owner = self.d.show(run)["owner"]
+        self.d.kill(signal.SIGTERM)
+        self.d.start()
+        # The output, the snapshot, and the copy of it that the attempt worked in.
+        wait_until(lambda: self.measured().get(owner, 0) >= 11 << 20 and "" in self.measured(), what="a scan")
+        self.assertLess(self.measured()[owner], 12 << 20)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,16 @@ TEST_F(StoreTest, WhatIsMissingIsSentAndThenCommitted) {
   EXPECT_EQ(Commit({File("a", "one"), File("b", "two")}, "ben")->id, info->id) << "the same content, the same id";
 }
 
+TEST_F(StoreTest, BytesOfSnapshotsCountEachContentOnce) {
+  Put({"one", "three"});
+  const std::string small = Commit({File("a", "one")})->id;
+  const std::string large = Commit({File("a", "one"), File("b", "three"), File("c", "three")})->id;
+  EXPECT_EQ(store_->BytesOf({small}), 3);
+  EXPECT_EQ(store_->BytesOf({small, large}), 8);
+  EXPECT_EQ(store_->BytesOf({small, "no such snapshot"}), 3);
+  EXPECT_EQ(store_->BytesOf({}), 0);
+}
+
 TEST_F(StoreTest, AllIsThereAfterARestart) {
   Put({"one", "loose"});
   const auto info = Commit({File("a", "one")});

@@ -185,6 +185,15 @@ TEST_P(CommitTest, ASnapshotIsWhoeverCommittedItLastAndATokenIsReplaced) {
   EXPECT_EQ(*reader().FindToken("t1"), renewed);
 }
 
+TEST_P(CommitTest, OwnersAreThoseOfAllRuns) {
+  EXPECT_THAT(*reader().Owners(), IsEmpty());
+  for (const char* owner : {"ben", "ana", "ben", "", "zoe"}) author_.NewRun(owner);
+  Txn txn = author_.Take();
+  txn.runs[4].removed_at = At(1);
+  Commit(txn);
+  EXPECT_THAT(*reader().Owners(), ElementsAre("", "ana", "ben", "zoe"));
+}
+
 TEST_P(CommitTest, RunsNeedTheirSnapshotsUntilTheyAreRemoved) {
   core::Run first = author_.NewRun("ana");
   first.snapshot_id = "sha-1";

@@ -54,12 +54,6 @@ void CopyFailure(const core::Failure& failure, v1::Failure* to) {
   to->set_sentence(failure.sentence);
 }
 
-void CopyGate(const core::GateVerdict& verdict, v1::GateVerdict* to) {
-  to->set_gate(ToProto(verdict.gate));
-  to->set_sentence(verdict.sentence);
-  if (verdict.opens_at) *to->mutable_opens_at() = ToProto(*verdict.opens_at);
-}
-
 void CopyLiveAttempt(const core::Attempt& attempt, v1::Attempt* to) {
   to->set_number(attempt.number);
   *to->mutable_created_at() = ToProto(attempt.created_at);
@@ -123,7 +117,7 @@ void CopyStep(const loop::LiveRun& run, size_t index, Environment environment, a
   to->set_state_text(core::StateText(step, now));
   *to->mutable_entered_at() = ToProto(step.entered_at);
   to->set_reason(StepReason(step, gates));
-  for (const core::GateVerdict& verdict : gates) CopyGate(verdict, to->add_gates());
+  for (const core::GateVerdict& verdict : gates) *to->add_gates() = ToProto(verdict);
   if (const core::ResolvedShape* shape = ShapeOf(run, index)) {
     CopyShape(*shape, to);
   } else {
@@ -193,6 +187,14 @@ v1::Run ToProto(const loop::LiveRun& live, Environment environment, absl::Time n
   return to;
 }
 
+v1::GateVerdict ToProto(const core::GateVerdict& verdict) {
+  v1::GateVerdict to;
+  to.set_gate(ToProto(verdict.gate));
+  to.set_sentence(verdict.sentence);
+  if (verdict.opens_at) *to.mutable_opens_at() = ToProto(*verdict.opens_at);
+  return to;
+}
+
 v1::Event ToProto(const store::EventRow& row) {
   v1::Event to;
   to.set_revision(row.revision);
@@ -224,6 +226,10 @@ v1::Interval ToProto(const core::LedgerRow& row, const std::string& run_id) {
   to.set_gpu_ms(row.gpu_ms);
   to.set_flagged(row.flagged);
   to.set_evidence(row.evidence);
+  to.set_month(row.month);
+  to.set_delta(row.delta);
+  to.set_hash(row.hash);
+  to.set_previous_hash(row.previous_hash);
   return to;
 }
 

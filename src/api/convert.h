@@ -20,6 +20,8 @@ enum class Environment { kShown, kLeftOut };
 // A run with what the loop knows of it; `gates` and `shapes` are empty for one that is over.
 v1::Run ToProto(const loop::LiveRun& run, Environment environment, absl::Time now);
 
+v1::GateVerdict ToProto(const core::GateVerdict& verdict);
+
 v1::Event ToProto(const store::EventRow& row);
 
 // `run_id`: `<slug>-<n>`

@@ -41,6 +41,14 @@ loop::Reply Continue(Context& context, MutatedThen then) {
 
 }  // namespace
 
+loop::Command MakeCommand(const Call& call, std::string request_id, std::string body_sha256, loop::Action action) {
+  return {.who = call.principal(),
+          .request_id = std::move(request_id),
+          .method = call.method,
+          .body_sha256 = std::move(body_sha256),
+          .action = std::move(action)};
+}
+
 absl::StatusOr<std::optional<store::RequestRow>> FindAnswered(Context& context, const Call& call,
                                                               const std::string& request_id,
                                                               const std::string& body_sha256) {

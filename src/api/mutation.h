@@ -5,15 +5,20 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <google/protobuf/message.h>
 
 #include "absl/status/statusor.h"
 #include "api/call.h"
+#include "api/request.h"
 #include "loop/commands.h"
 #include "store/rows.h"
 
 namespace tp::api {
+
+// `body_sha256`: of the request.
+loop::Command MakeCommand(const Call& call, std::string request_id, std::string body_sha256, loop::Action action);
 
 // The answer given to this request id before, if any. ALREADY_EXISTS: to another request.
 absl::StatusOr<std::optional<store::RequestRow>> FindAnswered(Context& context, const Call& call,
@@ -34,5 +39,24 @@ void Preview(Context& context, loop::DryRun dry_run, MutatedThen then);
 
 // The run that an earlier answer spoke of.
 void Repeat(Context& context, const store::RequestRow& answered, const MutatedThen& then);
+
+// A change of something that is no run: answered with the sentence that the loop says of it.
+template <typename Request, typename Response>
+void ChangeWithNote(Context& context, const Call& call, const Request& request, Response* response, const Done& done,
+                    loop::Action action) {
+  if (auto status = CheckRequestId(request.request_id()); !status.ok()) return done(status);
+  std::string body = BodySha256(call.method, request);
+  const auto answered = FindAnswered(context, call, request.request_id(), body);
+  if (!answered.ok()) return done(answered.status());
+  if (*answered) {
+    response->set_note((*answered)->note);
+    return done(absl::OkStatus());
+  }
+  context.loop.Post(MakeCommand(call, request.request_id(), std::move(body), std::move(action)),
+                    [response, done](const absl::StatusOr<loop::Answer>& answer) {
+                      if (answer.ok()) response->set_note(answer->note);
+                      done(answer.status());
+                    });
+}
 
 }  // namespace tp::api

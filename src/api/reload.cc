@@ -88,11 +88,7 @@ void ReloadConfiguration(Context& context, const Call& call, const v1::ReloadCon
     *response = AnswerTo(context, plan);
     loop::ReloadRegistry action{
         .registry = plan.candidate, .answer = Remembered(*response), .detail = AuditDetail(plan)};
-    context.loop.Post(loop::Command{.who = call.principal(),
-                                    .request_id = request.request_id(),
-                                    .method = call.method,
-                                    .body_sha256 = std::move(body),
-                                    .action = std::move(action)},
+    context.loop.Post(MakeCommand(call, request.request_id(), std::move(body), std::move(action)),
                       [done](const absl::StatusOr<loop::Answer>& answer) { done(answer.status()); });
   });
   if (!status.ok()) done(status);

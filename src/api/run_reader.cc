@@ -82,8 +82,9 @@ absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, s
   return run;
 }
 
-void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then) {
+void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then, Hints hints) {
   loop::Query query;
+  query.explain = hints == Hints::kAsked;
   std::vector<loop::LiveRun> runs;
   for (core::RunWithSteps& run : stored) {
     if (!IsOver(run)) query.runs.push_back(run.run.n);

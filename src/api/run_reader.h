@@ -1,6 +1,7 @@
 // Finds runs and completes them with what only the loop knows.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,8 @@ absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, s
 // Asks the loop once for those that are not over. `then` is called on a thread of context.calls, or at
 // once where nothing is to be asked; runs keep their order.
 using RunsThen = std::function<void(absl::StatusOr<std::vector<loop::LiveRun>>)>;
-void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then);
+enum class Hints : uint8_t { kLeftOut, kAsked };
+void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then, Hints hints = Hints::kLeftOut);
 
 // What the caller may see of a run.
 v1::Run View(Context& context, const Call& call, const loop::LiveRun& run);

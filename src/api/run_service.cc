@@ -8,6 +8,7 @@
 
 #include "api/convert.h"
 #include "api/mutation.h"
+#include "api/queue_view.h"
 #include "api/request.h"
 #include "api/run_changes.h"
 #include "api/run_output.h"
@@ -29,17 +30,11 @@ constexpr std::string_view kRetryRun = "/tp.v1.RunService/RetryRun";
 constexpr std::string_view kUpdateRun = "/tp.v1.RunService/UpdateRun";
 constexpr std::string_view kCloneRun = "/tp.v1.RunService/CloneRun";
 constexpr std::string_view kRemoveRun = "/tp.v1.RunService/RemoveRun";
+constexpr std::string_view kExplainRun = "/tp.v1.RunService/ExplainRun";
+constexpr std::string_view kListQueue = "/tp.v1.RunService/ListQueue";
 constexpr std::string_view kListRunEvents = "/tp.v1.RunService/ListRunEvents";
 constexpr std::string_view kListResults = "/tp.v1.RunService/ListResults";
 constexpr std::string_view kReadMetrics = "/tp.v1.RunService/ReadMetrics";
-
-loop::Command MakeCommand(const Call& call, std::string request_id, std::string body_sha256, loop::Action action) {
-  return {.who = call.principal(),
-          .request_id = std::move(request_id),
-          .method = call.method,
-          .body_sha256 = std::move(body_sha256),
-          .action = std::move(action)};
-}
 
 // --- Submit ---------------------------------------------------------------------------------------
 
@@ -312,6 +307,21 @@ grpc::ServerUnaryReactor* RunService::RemoveRun(grpc::CallbackServerContext* ser
                                                 const v1::RemoveRunRequest* request, v1::RemoveRunResponse* response) {
   return RunUnary(context_, context_.calls, server_context, kRemoveRun, [=, this](const Call& call, const Done& done) {
     Steer<loop::RemoveRun>(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::ExplainRun(grpc::CallbackServerContext* server_context,
+                                                 const v1::ExplainRunRequest* request,
+                                                 v1::ExplainRunResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kExplainRun, [=, this](const Call& call, const Done& done) {
+    tp::api::ExplainRun(context_, call, *request, response, done);
+  });
+}
+
+grpc::ServerUnaryReactor* RunService::ListQueue(grpc::CallbackServerContext* server_context,
+                                                const v1::ListQueueRequest* request, v1::ListQueueResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kListQueue, [=, this](const Call& call, const Done& done) {
+    tp::api::ListQueue(context_, call, *request, response, done);
   });
 }
 

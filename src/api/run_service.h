@@ -35,6 +35,10 @@ class RunService final : public v1::RunService::CallbackService {
                                      v1::CloneRunResponse* response) override;
   grpc::ServerUnaryReactor* RemoveRun(grpc::CallbackServerContext* server_context, const v1::RemoveRunRequest* request,
                                       v1::RemoveRunResponse* response) override;
+  grpc::ServerUnaryReactor* ExplainRun(grpc::CallbackServerContext* server_context,
+                                       const v1::ExplainRunRequest* request, v1::ExplainRunResponse* response) override;
+  grpc::ServerUnaryReactor* ListQueue(grpc::CallbackServerContext* server_context, const v1::ListQueueRequest* request,
+                                      v1::ListQueueResponse* response) override;
   grpc::ServerUnaryReactor* ListRunEvents(grpc::CallbackServerContext* server_context,
                                           const v1::ListRunEventsRequest* request,
                                           v1::ListRunEventsResponse* response) override;

@@ -9,11 +9,13 @@
 #include <grpcpp/resource_quota.h>
 
 #include "api/log_service.h"
+#include "api/quota_service.h"
 #include "api/registry_service.h"
 #include "api/run_service.h"
 #include "api/snapshot_service.h"
 #include "api/system_service.h"
 #include "api/usage_service.h"
+#include "api/window_service.h"
 #include "base/status.h"
 
 namespace tp::api {
@@ -57,6 +59,8 @@ struct Server::State {
         snapshots(context),
         registry(context),
         usage(context),
+        quotas(context),
+        windows(context),
         system(context) {}
 
   absl::Status Listen(const std::string& host, int port) {
@@ -64,8 +68,8 @@ struct Server::State {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     SetLimits(&builder);
-    for (grpc::Service* service :
-         std::initializer_list<grpc::Service*>{&runs, &logs, &snapshots, &registry, &usage, &system}) {
+    for (grpc::Service* service : std::initializer_list<grpc::Service*>{&runs, &logs, &snapshots, &registry, &usage,
+                                                                        &quotas, &windows, &system}) {
       builder.RegisterService(service);
     }
     int chosen = 0;
@@ -87,6 +91,8 @@ struct Server::State {
   SnapshotService snapshots;
   RegistryService registry;
   UsageService usage;
+  QuotaService quotas;
+  WindowService windows;
   SystemService system;
   std::unique_ptr<grpc::Server> server;
   std::string address;

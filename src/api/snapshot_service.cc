@@ -193,11 +193,7 @@ class CommitStream final : public ClientStream<v1::CommitManifestRequest> {
                            .bytes = info.bytes,
                            .files = info.files,
                            .created_at = context().now()};
-    context().loop.Post(loop::Command{.who = call().principal(),
-                                      .request_id = request_id_,
-                                      .method = call().method,
-                                      .body_sha256 = body_sha256,
-                                      .action = loop::AddSnapshot{.snapshot = std::move(row)}},
+    context().loop.Post(MakeCommand(call(), request_id_, body_sha256, loop::AddSnapshot{.snapshot = std::move(row)}),
                         [this](const absl::StatusOr<loop::Answer>& answer) { Answer(answer.status()); });
   }
 

@@ -53,10 +53,9 @@ absl::StatusOr<std::string> KeyOf(const store::UsageRow& row, store::UsageKey by
   return ids.Of(n);
 }
 
-absl::Status Query(Context& context, const Call& call, const v1::QueryUsageRequest& request,
-                   v1::QueryUsageResponse* response) {
-  const auto by = FromProto(request.by());
-  if (!by) return FieldError("by", "say what usage is summed by: user, project, series, profile, day, month or run");
+// What both requests say of the rows they are about.
+template <typename Request>
+absl::StatusOr<store::UsageFilter> ParseFilter(Context& context, const Call& call, const Request& request) {
   store::UsageFilter filter;
   filter.owner = OwnerFilter(request.owner(), request.run(), call);
   if (!request.project().empty()) filter.project = request.project();
@@ -64,6 +63,14 @@ absl::Status Query(Context& context, const Call& call, const v1::QueryUsageReque
   if (request.has_to()) filter.to = FromProto(request.to());
   if (filter.from && filter.to && *filter.from >= *filter.to) return FieldError("to", "the time ends before it begins");
   TP_ASSIGN_OR_RETURN(filter.run, RunFilter(context, call, request.run()));
+  return filter;
+}
+
+absl::Status Query(Context& context, const Call& call, const v1::QueryUsageRequest& request,
+                   v1::QueryUsageResponse* response) {
+  const auto by = FromProto(request.by());
+  if (!by) return FieldError("by", "say what usage is summed by: user, project, series, profile, day, month or run");
+  TP_ASSIGN_OR_RETURN(const store::UsageFilter filter, ParseFilter(context, call, request));
   TP_ASSIGN_OR_RETURN(const auto rows, context.reader.Usage(filter, *by));
   RunIds ids(context.reader);
   for (const store::UsageRow& row : rows) {
@@ -91,9 +98,7 @@ absl::Status Intervals(Context& context, const Call& call, const v1::ListInterva
   if (!request.page_token().empty()) {
     TP_ASSIGN_OR_RETURN(after, context.page_tokens.Read(identity, request.page_token()));
   }
-  store::UsageFilter filter;
-  filter.owner = OwnerFilter(request.owner(), request.run(), call);
-  TP_ASSIGN_OR_RETURN(filter.run, RunFilter(context, call, request.run()));
+  TP_ASSIGN_OR_RETURN(const store::UsageFilter filter, ParseFilter(context, call, request));
   TP_ASSIGN_OR_RETURN(const auto rows, context.reader.Ledger(filter, after, limit));
   RunIds ids(context.reader);
   for (const core::LedgerRow& row : rows) {

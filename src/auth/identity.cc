@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/printable.h"
 #include "base/status.h"
 
 namespace tp::auth {
@@ -22,7 +23,7 @@ absl::Status CheckUserName(std::string_view name) {
       std::all_of(name.begin(), name.end(), IsLater)) {
     return absl::OkStatus();
   }
-  return InvalidArgument("user name '{}' is not usable: a small letter or '_', then up to {} of [a-z0-9_-]", name,
+  return InvalidArgument("user name {} is not usable: a small letter or '_', then up to {} of [a-z0-9_-]", Quoted(name),
                          kMaxUserName - 1);
 }
 

@@ -25,6 +25,8 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.RunService/UpdateRun", Role::kUser},
     {"/tp.v1.RunService/CloneRun", Role::kUser},
     {"/tp.v1.RunService/RemoveRun", Role::kUser},
+    {"/tp.v1.RunService/ExplainRun", Role::kViewer},
+    {"/tp.v1.RunService/ListQueue", Role::kViewer},
     {"/tp.v1.RunService/ListRunEvents", Role::kViewer},
     {"/tp.v1.RunService/ListResults", Role::kViewer},
     {"/tp.v1.RunService/ReadResult", Role::kViewer},
@@ -40,10 +42,20 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.RegistryService/GetRegistryStatus", Role::kOperator},
     {"/tp.v1.UsageService/QueryUsage", Role::kViewer},
     {"/tp.v1.UsageService/ListIntervals", Role::kViewer},
+    {"/tp.v1.QuotaService/GetStanding", Role::kViewer},
+    {"/tp.v1.QuotaService/ListQuotas", Role::kOperator},
+    {"/tp.v1.QuotaService/SetQuota", Role::kAdmin},
+    {"/tp.v1.QuotaService/RemoveQuotaRule", Role::kAdmin},
+    {"/tp.v1.WindowService/ListWindows", Role::kViewer},
+    {"/tp.v1.WindowService/HoldWindowOpen", Role::kAdmin},
     {"/tp.v1.SystemService/GetServerInfo", Role::kViewer},
     {"/tp.v1.SystemService/WhoAmI", Role::kViewer},
     {"/tp.v1.SystemService/ReloadConfiguration", Role::kAdmin},
 };
+
+bool IsTheirsOrOperator(const Identity& caller, std::string_view owner) {
+  return caller.user == owner || caller.role >= Role::kOperator;
+}
 
 }  // namespace
 
@@ -61,12 +73,14 @@ absl::Status CheckMayCall(const Identity& caller, std::string_view method) {
                Name(caller.role), method.substr(method.rfind('/') + 1), required ? Name(*required) : "admin");
 }
 
-bool MayReadContent(const Identity& caller, std::string_view owner) {
-  return caller.user == owner || caller.role >= Role::kOperator;
-}
+bool MayReadContent(const Identity& caller, std::string_view owner) { return IsTheirsOrOperator(caller, owner); }
 
 bool MayReadEnvironment(const Identity& caller, std::string_view owner) {
   return caller.user == owner || caller.role >= Role::kAdmin;
 }
+
+bool MayReadNameInQueue(const Identity& caller, std::string_view owner) { return IsTheirsOrOperator(caller, owner); }
+
+bool MayReadStanding(const Identity& caller, std::string_view user) { return IsTheirsOrOperator(caller, user); }
 
 }  // namespace tp::auth

@@ -3,7 +3,8 @@
 //
 // What a caller may see: everyone sees runs, their states, events and usage, since people share the
 // cards; what a job wrote (logs, results, metrics) and its environment belong to its owner, operators
-// and admins (environment: owner and admins). Who may steer a run is decided by the loop.
+// and admins (environment: owner and admins). The queue shows what waits ahead by its size, names only to
+// owner, operators and admins. Who may steer a run is decided by the loop.
 #pragma once
 
 #include <optional>
@@ -22,5 +23,7 @@ absl::Status CheckMayCall(const Identity& caller, std::string_view method);
 
 bool MayReadContent(const Identity& caller, std::string_view owner);
 bool MayReadEnvironment(const Identity& caller, std::string_view owner);
+bool MayReadNameInQueue(const Identity& caller, std::string_view owner);
+bool MayReadStanding(const Identity& caller, std::string_view user);
 
 }  // namespace tp::auth

@@ -8,11 +8,13 @@
 #include "auth/roles.h"
 #include "server_fixture.h"
 #include "tp/v1/log.pb.h"
+#include "tp/v1/quota.pb.h"
 #include "tp/v1/registry.pb.h"
 #include "tp/v1/run.grpc.pb.h"
 #include "tp/v1/snapshot.pb.h"
 #include "tp/v1/system.grpc.pb.h"
 #include "tp/v1/usage.pb.h"
+#include "tp/v1/window.pb.h"
 
 namespace tp::api {
 namespace {
@@ -22,8 +24,8 @@ std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
   std::vector<const google::protobuf::MethodDescriptor*> methods;
   for (const google::protobuf::FileDescriptor* file :
        {v1::Run::descriptor()->file(), v1::ReadLogRequest::descriptor()->file(), v1::BlobHeader::descriptor()->file(),
-        v1::Series::descriptor()->file(), v1::UsageRow::descriptor()->file(),
-        v1::WhoAmIRequest::descriptor()->file()}) {
+        v1::Series::descriptor()->file(), v1::UsageRow::descriptor()->file(), v1::Standing::descriptor()->file(),
+        v1::SeriesWindows::descriptor()->file(), v1::WhoAmIRequest::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) methods.push_back(file->service(s)->method(m));
     }

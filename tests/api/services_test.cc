@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sample_registry.h"
 #include "server_fixture.h"
 #include "store/chain.h"
 #include "tp/v1/registry.grpc.pb.h"
@@ -14,31 +15,6 @@ namespace {
 using grpc::StatusCode;
 
 class ServicesTest : public ServerTest {};
-
-core::Registry SampleRegistry() {
-  core::Registry registry;
-  registry.version = 3;
-  core::Series h200;
-  h200.name = "h200";
-  h200.description = "eight cards each";
-  h200.gpus_per_node = 8;
-  h200.nodes = {{"node-1", "127.0.0.1"}, {"node-2", "127.0.0.1"}, {"node-3", "127.0.0.1"}};
-  h200.virtual_cards = true;
-  h200.executor = "gpu/default";
-  registry.series["h200"] = h200;
-  core::Profile profile;
-  profile.name = "h200";
-  profile.series = "h200";
-  profile.default_total = 16;
-  registry.profiles["h200"] = profile;
-  core::Executor executor;
-  executor.name = "gpu/default";
-  executor.provider = "gpu";
-  executor.profile = "default";
-  executor.backend = "local";
-  registry.executors["gpu/default"] = executor;
-  return registry;
-}
 
 TEST_F(ServicesTest, SeriesWithTheCardsThatAreFree) {
   registry_ = SampleRegistry();
@@ -137,6 +113,24 @@ TEST_F(UsageTest, RefusesWhatMakesNoSense) {
   request.mutable_from()->set_seconds(10);
   request.mutable_to()->set_seconds(10);
   EXPECT_EQ(DetailOf(stub_->QueryUsage(As("ana").get(), request, &response)).field(), "to");
+}
+
+TEST_F(UsageTest, IntervalsOfATimeAndAProject) {
+  v1::ListIntervalsRequest request;
+  request.set_owner("*");
+  v1::ListIntervalsResponse response;
+  request.mutable_from()->set_seconds(1'700'000'000);
+  request.mutable_from()->set_nanos(600'000'000);
+  ASSERT_TRUE(stub_->ListIntervals(As("ana").get(), request, &response).ok());
+  ASSERT_EQ(response.intervals_size(), 1) << "the one that lasts beyond it";
+  EXPECT_EQ(response.intervals(0).gpu_ms(), 16'000);
+  EXPECT_EQ(response.intervals(0).month(), "2023-11");
+  EXPECT_EQ(response.intervals(0).hash().size(), 64U);
+  request.set_project("other");
+  ASSERT_TRUE(stub_->ListIntervals(As("ana").get(), request, &response).ok());
+  EXPECT_EQ(response.intervals_size(), 0);
+  *request.mutable_to() = request.from();
+  EXPECT_EQ(DetailOf(stub_->ListIntervals(As("ana").get(), request, &response)).field(), "to");
 }
 
 TEST_F(UsageTest, IntervalsInPages) {

@@ -1,0 +1,43 @@
+// The queue as committed: the steps that are due and wait, in the order in which they are looked at. Read
+// from the store, so that the loop does nothing for who looks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/ids.h"
+#include "core/registry.h"
+#include "store/store.h"
+
+namespace tp::api {
+
+// What a step asks for; the same one for all steps that ask the same.
+struct WantedCards {
+  std::string shape;  // `h200:16 = 2 nodes x 8`; where that is not known, the flags as typed
+  int64_t cards = 0;
+  std::vector<std::string> series;  // each once
+};
+
+struct WaitingStep {
+  core::StepRef ref;
+  std::string owner;
+  int32_t priority = 0;
+  int32_t effective_priority = 0;
+  absl::Time submitted_at;
+  bool held = false;  // by somebody, or for its shape: it can't start before those behind it
+  std::shared_ptr<const WantedCards> wanted;
+};
+
+// Whether both want cards of one series.
+bool Compete(const WaitingStep& a, const WaitingStep& b);
+bool Wants(const WaitingStep& step, const std::string& series);
+
+// Reads all unfinished runs page by page.
+absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
+                                                   absl::Time now);
+
+}  // namespace tp::api

@@ -52,4 +52,13 @@ absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer) {
   return ExitCode::kOk;
 }
 
+absl::StatusOr<ExitCode> ShowNote(const Context& context, const std::string& name, const std::string& note) {
+  context.Say(note);
+  Answer answer;
+  answer.table = [](bool) { return std::string(); };
+  answer.fill = [&](Json& document) { document["note"] = note; };
+  answer.names = std::vector<std::string>{name};
+  return Show(context, answer);
+}
+
 }  // namespace tp::cli

@@ -29,4 +29,7 @@ absl::StatusOr<std::string> Render(OutputFormat format, const Answer& answer);
 // The same to stdout.
 absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer);
 
+// Of a change that is answered with a sentence: that is talk, the name of what was changed the answer.
+absl::StatusOr<ExitCode> ShowNote(const Context& context, const std::string& name, const std::string& note);
+
 }  // namespace tp::cli

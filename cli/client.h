@@ -14,11 +14,13 @@
 #include "absl/time/time.h"
 #include "cli/discovery.h"
 #include "tp/v1/log.grpc.pb.h"
+#include "tp/v1/quota.grpc.pb.h"
 #include "tp/v1/registry.grpc.pb.h"
 #include "tp/v1/run.grpc.pb.h"
 #include "tp/v1/snapshot.grpc.pb.h"
 #include "tp/v1/system.grpc.pb.h"
 #include "tp/v1/usage.grpc.pb.h"
+#include "tp/v1/window.grpc.pb.h"
 
 namespace tp::cli {
 
@@ -73,7 +75,8 @@ class Client {
   std::string token_;
   std::tuple<std::unique_ptr<v1::RunService::Stub>, std::unique_ptr<v1::LogService::Stub>,
              std::unique_ptr<v1::SnapshotService::Stub>, std::unique_ptr<v1::RegistryService::Stub>,
-             std::unique_ptr<v1::UsageService::Stub>, std::unique_ptr<v1::SystemService::Stub>>
+             std::unique_ptr<v1::UsageService::Stub>, std::unique_ptr<v1::QuotaService::Stub>,
+             std::unique_ptr<v1::WindowService::Stub>, std::unique_ptr<v1::SystemService::Stub>>
       stubs_;
 };
 

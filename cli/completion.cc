@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "cli/bulk.h"
 #include "cli/contexts.h"
+#include "cli/render/quota.h"
 #include "cli/render/runs.h"
 #include "cli/render/text.h"
 #include "cli/run_list.h"
@@ -117,6 +118,41 @@ absl::StatusOr<Candidates> Profiles(Context& context) {
   return candidates;
 }
 
+absl::StatusOr<Candidates> SeriesNames(Context& context, bool with_limit) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect(kPatience));
+  TP_ASSIGN_OR_RETURN(const v1::ListSeriesResponse response,
+                      client->Call(&v1::RegistryService::Stub::ListSeries, v1::ListSeriesRequest()));
+  Candidates candidates;
+  for (const v1::Series& series : response.series()) {
+    candidates.push_back({series.name() + (with_limit ? "=" : ""), series.description()});
+  }
+  return candidates;
+}
+
+// Users with quota; none for those who may not see them.
+absl::StatusOr<Candidates> UserNames(Context& context) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect(kPatience));
+  TP_ASSIGN_OR_RETURN(const v1::ListQuotasResponse response,
+                      client->Call(&v1::QuotaService::Stub::ListQuotas, v1::ListQuotasRequest()));
+  Candidates candidates;
+  for (const v1::Standing& standing : response.standings()) candidates.push_back({standing.user(), ""});
+  return candidates;
+}
+
+absl::StatusOr<Candidates> RuleNumbers(Context& context) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect(kPatience));
+  TP_ASSIGN_OR_RETURN(const v1::ListQuotasResponse response,
+                      client->Call(&v1::QuotaService::Stub::ListQuotas, v1::ListQuotasRequest()));
+  Candidates candidates;
+  for (const v1::Standing& standing : response.standings()) {
+    for (const v1::QuotaRule& rule : standing.rules()) {
+      candidates.push_back(
+          {std::to_string(rule.id()), fmt::format("{}: {}", standing.user(), LimitsText(rule.limits()))});
+    }
+  }
+  return candidates;
+}
+
 absl::StatusOr<Candidates> ResultPaths(Context& context, const Line& line) {
   if (line.positional.empty()) return Candidates();
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect(kPatience));
@@ -140,13 +176,16 @@ absl::StatusOr<Candidates> ContextNames() {
 absl::StatusOr<Candidates> ValuesOf(const std::string& name, Context& context, const Line& line) {
   if (name == "RUN" || name == "--run") return Runs(context, line.verb);
   if (name == "--profile") return Profiles(context);
+  if (name == "SERIES" || name == "--series") return SeriesNames(context, line.command->get_name() == "set");
+  if (name == "USER" || name == "--user") return UserNames(context);
+  if (name == "RULE") return RuleNumbers(context);
   if (name == "--context" || name == "CONTEXT") return ContextNames();
   if (name == "PATH") return ResultPaths(context, line);
-  if (name == "--state" || name == "--until") return RunStates();
+  if (name == "--state" || (name == "--until" && line.verb == "wait")) return RunStates();
   if (name == "--output") return Plain({"table", "wide", "json", "yaml", "name", "csv"});
   if (name == "--by") return Plain({"user", "project", "series", "profile", "day", "month", "run"});
   if (name == "SHELL") return Plain({"bash", "zsh", "fish"});
-  if (name == "--dir" || name == "--to") return Plain({kDirectories});
+  if (name == "--dir" || (name == "--to" && line.verb == "results")) return Plain({kDirectories});
   if (name == "--token-file" || name == "--ca-file") return Plain({kFiles});
   return Candidates();
 }

@@ -91,6 +91,7 @@ void BuildParser(CLI::App& app, Context& context) {
   AddGlobalFlags(app, context);
   AddSubmitCommand(app, context);
   AddRunCommands(app, context);
+  AddQueueCommands(app, context);
   AddLogCommands(app, context);
   AddControlCommands(app, context);
   AddChangeCommands(app, context);
@@ -99,6 +100,7 @@ void BuildParser(CLI::App& app, Context& context) {
   AddUsageCommands(app, context);
   AddEventCommands(app, context);
   AddRegistryCommands(app, context);
+  AddWindowCommands(app, context);
   AddSystemCommands(app, context);
   AddAdminCommands(app, context);
   AddContextCommands(app, context);

@@ -1,4 +1,4 @@
-// tp admin reload, tp admin registry status: the server's configuration.
+// tp admin, and of it reload and registry status: the server's configuration.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -53,6 +53,8 @@ void AddAdminCommands(CLI::App& app, Context& context) {
   registry->add_subcommand("status", "Its version, and whether the files say something else")->callback([&context] {
     context.action = ShowRegistryStatus;
   });
+  AddAdminQuotaCommands(*admin, context);
+  AddAdminWindowCommands(*admin, context);
 }
 
 }  // namespace tp::cli

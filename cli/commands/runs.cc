@@ -1,5 +1,6 @@
-// tp status, ls, show, why: looking at runs.
+// tp status, ls, show: looking at runs.
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,8 +13,11 @@
 #include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/follow.h"
+#include "cli/render/fields.h"
+#include "cli/render/quota.h"
 #include "cli/render/runs.h"
 #include "cli/render/text.h"
+#include "cli/render/windows.h"
 #include "cli/run_list.h"
 #include "cli/version_skew.h"
 #include "cli/watch.h"
@@ -57,23 +61,61 @@ absl::StatusOr<Frame> ListFrame(const Context& context, Client& client, const Li
   return frame;
 }
 
+// What `tp status` begins with.
+struct MyStanding {
+  RunList list;
+  std::optional<v1::Standing> quota;  // absent where everyone's runs are shown
+  v1::ListWindowsResponse windows;
+};
+
+absl::StatusOr<MyStanding> FetchStanding(Client& client, const ListFlags& flags) {
+  MyStanding standing;
+  TP_ASSIGN_OR_RETURN(standing.list, ListRuns(client, flags, absl::Now()));
+  if (!flags.all_users) {
+    TP_ASSIGN_OR_RETURN(const v1::GetStandingResponse quota,
+                        client.Call(&v1::QuotaService::Stub::GetStanding, v1::GetStandingRequest()));
+    standing.quota = quota.standing();
+  }
+  v1::ListWindowsRequest windows;
+  windows.set_days(1);
+  TP_ASSIGN_OR_RETURN(standing.windows, client.Call(&v1::WindowService::Stub::ListWindows, windows));
+  return standing;
+}
+
+std::string StandingText(const MyStanding& standing, const Terminal& terminal, absl::Time now) {
+  constexpr int kLabelColumns = 8;
+  Fields fields(0, terminal, kLabelColumns);
+  if (standing.quota) fields.Add("quota", StandingSentence(*standing.quota));
+  std::string label = "windows";
+  for (const v1::SeriesWindows& windows : standing.windows.series()) {
+    for (const std::string& sentence : WindowSentences(windows, now)) {
+      fields.Add(label, sentence);
+      label.clear();
+    }
+  }
+  return EscapeControl(UseSentence(standing.list.owner, SummarizeUse(standing.list.runs))) + "\n" + fields.text();
+}
+
 absl::StatusOr<Frame> StandingFrame(const Context& context, Client& client, const ListFlags& flags) {
-  TP_ASSIGN_OR_RETURN(RunList listed, ListRuns(client, flags, absl::Now()));
-  const auto list = Keep(std::move(listed));
+  TP_ASSIGN_OR_RETURN(MyStanding fetched, FetchStanding(client, flags));
+  const auto standing = Keep(std::move(fetched));
   Frame frame;
-  frame.answer.table = [&context, list](bool wide) {
-    std::string standing = EscapeControl(UseSentence(list->owner, SummarizeUse(list->runs))) + "\n";
-    if (list->runs.empty()) return standing;
-    return standing + "\n" + RunTable(list->runs, wide, context.terminal(), absl::Now());
+  frame.answer.table = [&context, standing](bool wide) {
+    const std::vector<v1::Run>& runs = standing->list.runs;
+    std::string text = StandingText(*standing, context.terminal(), absl::Now());
+    if (runs.empty()) return text;
+    return text + "\n" + RunTable(runs, wide, context.terminal(), absl::Now());
   };
-  frame.answer.fill = [list](Json& document) {
-    const UseSummary use = SummarizeUse(list->runs);
-    document["user"] = list->owner;
+  frame.answer.fill = [standing](Json& document) {
+    const UseSummary use = SummarizeUse(standing->list.runs);
+    document["user"] = standing->list.owner;
     document["standing"] = {
         {"cards", use.cards}, {"live_jobs", use.live_jobs}, {"queued", use.queued}, {"paused", use.paused}};
-    document["runs"] = RunsToJson(list->runs);
+    document["quota"] = standing->quota ? ToJson(*standing->quota) : Json();
+    document["windows"] = ToJson(standing->windows)["series"];
+    document["runs"] = RunsToJson(standing->list.runs);
   };
-  frame.answer.names = Ids(list->runs);
+  frame.answer.names = Ids(standing->list.runs);
   return frame;
 }
 
@@ -117,33 +159,6 @@ absl::StatusOr<ExitCode> ShowRuns(Context& context, const std::vector<std::strin
   return ShowOrWatch(context, watch, [&](Client& client) { return RunsFrame(context, client, selectors); });
 }
 
-Json WhyToJson(const v1::Run& run) {
-  Json steps = Json::array();
-  for (const v1::Step& step : run.steps()) {
-    const Json whole = ToJson(step);
-    steps.push_back({{"index", whole["index"]},
-                     {"name", whole["spec"]["name"]},
-                     {"state", whole["state"]},
-                     {"reason", whole["reason"]},
-                     {"gates", whole["gates"]}});
-  }
-  return steps;
-}
-
-absl::StatusOr<ExitCode> ShowWhy(Context& context, const std::string& selector) {
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  TP_ASSIGN_OR_RETURN(const v1::Run run, FetchRun(*client, selector));
-  Answer answer;
-  answer.table = [&](bool) { return WhyPage(run, context.terminal(), absl::Now()); };
-  answer.fill = [&](Json& document) {
-    document["run"] = run.id();
-    document["state"] = StateName(run.state());
-    document["steps"] = WhyToJson(run);
-  };
-  answer.names = std::vector<std::string>{run.id()};
-  return Show(context, answer);
-}
-
 std::shared_ptr<bool> AddWatchFlag(CLI::App& command) {
   auto watch = std::make_shared<bool>(false);
   command.add_flag("-w,--watch", *watch, "Show it again whenever something happens, until Ctrl-C");
@@ -151,8 +166,8 @@ std::shared_ptr<bool> AddWatchFlag(CLI::App& command) {
 }
 
 void AddStatus(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("status", "What you have in use, and your runs of the last day; with RUN as show");
+  CLI::App* command = app.add_subcommand(
+      "status", "Where you stand with quota and windows, and your runs of the last day; with RUN as show");
   auto runs = std::make_shared<std::vector<std::string>>();
   auto all_users = std::make_shared<bool>(false);
   command->add_option("RUN", *runs, "Runs: 42, train-42 or @last");
@@ -188,13 +203,6 @@ void AddShow(CLI::App& app, Context& context) {
       [&context, runs, watch] { context.action = [runs, watch](Context& c) { return ShowRuns(c, *runs, *watch); }; });
 }
 
-void AddWhy(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("why", "What keeps a run from starting, and what frees it");
-  auto run = std::make_shared<std::string>();
-  command->add_option("RUN", *run, "42, train-42 or @last")->required();
-  command->callback([&context, run] { context.action = [run](Context& c) { return ShowWhy(c, *run); }; });
-}
-
 }  // namespace
 
 void AddFilterFlags(CLI::App& command, ListFlags& flags) {
@@ -212,7 +220,6 @@ void AddRunCommands(CLI::App& app, Context& context) {
   AddStatus(app, context);
   AddList(app, context);
   AddShow(app, context);
-  AddWhy(app, context);
 }
 
 }  // namespace tp::cli

@@ -40,10 +40,9 @@ absl::StatusOr<v1::UsageKey> ParseKey(const std::string& text) {
   return InvalidArgument("--by {}: there are user, project, series, profile, day, month, run", text);
 }
 
-absl::StatusOr<v1::QueryUsageRequest> BuildQuery(const UsageFlags& flags, absl::Time now) {
-  v1::QueryUsageRequest request;
-  TP_ASSIGN_OR_RETURN(const v1::UsageKey key, ParseKey(flags.by));
-  request.set_by(key);
+// What both requests say of the rows they are about.
+template <typename Request>
+absl::Status SetFilter(const UsageFlags& flags, absl::Time now, Request& request) {
   request.set_owner(flags.owner());
   request.set_project(flags.project);
   request.set_run(flags.run);
@@ -55,6 +54,14 @@ absl::StatusOr<v1::QueryUsageRequest> BuildQuery(const UsageFlags& flags, absl::
     TP_ASSIGN_OR_RETURN(const absl::Time to, ParseInstant(flags.to, "--to", now));
     *request.mutable_to() = ToProto(to);
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::QueryUsageRequest> BuildQuery(const UsageFlags& flags, absl::Time now) {
+  v1::QueryUsageRequest request;
+  TP_ASSIGN_OR_RETURN(const v1::UsageKey key, ParseKey(flags.by));
+  request.set_by(key);
+  TP_RETURN_IF_ERROR(SetFilter(flags, now, request));
   return request;
 }
 
@@ -105,8 +112,7 @@ using Intervals = std::vector<v1::Interval>;
 
 absl::StatusOr<Intervals> FetchIntervals(Client& client, const UsageFlags& flags) {
   v1::ListIntervalsRequest request;
-  request.set_run(flags.run);
-  request.set_owner(flags.owner());
+  TP_RETURN_IF_ERROR(SetFilter(flags, absl::Now(), request));
   request.set_page_size(kPageSize);
   Intervals intervals;
   do {
@@ -118,18 +124,28 @@ absl::StatusOr<Intervals> FetchIntervals(Client& client, const UsageFlags& flags
   return intervals;
 }
 
+std::string EvidenceText(const v1::Interval& interval) {
+  return interval.evidence() + (interval.flagged() ? " (flagged)" : "") + (interval.delta() ? " (correction)" : "");
+}
+
 std::string IntervalTable(const Intervals& intervals, bool wide, const Terminal& terminal) {
   std::vector<Column> columns = {{"SEQ", Align::kRight},
                                  {"RUN", Align::kLeft, true},
-                                 {"STEP", Align::kRight},
-                                 {"ATTEMPT", Align::kRight},
+                                 {"STEP", Align::kRight, false, 3},
+                                 {"ATTEMPT", Align::kRight, false, 2},
                                  {"SERIES"},
                                  {"CARDS", Align::kRight},
                                  {"START"},
-                                 {"END"},
+                                 {"END", Align::kLeft, false, 1},
                                  {"GPU-SECONDS", Align::kRight},
                                  {"EVIDENCE", Align::kLeft, true}};
-  if (wide) columns.insert(columns.end(), {{"POOL", Align::kRight}, {"PROFILE"}, {"USER"}, {"PROJECT"}});
+  if (wide)
+    columns.insert(columns.end(), {{"POOL", Align::kRight, false, 8},
+                                   {"PROFILE", Align::kLeft, false, 7},
+                                   {"USER", Align::kLeft, false, 4},
+                                   {"PROJECT", Align::kLeft, false, 5},
+                                   {"MONTH", Align::kLeft, false, 6},
+                                   {"HASH", Align::kLeft, true, 9}});
   Table table(columns);
   for (const v1::Interval& interval : intervals) {
     std::vector<Cell> row = {{std::to_string(interval.seq())},
@@ -141,25 +157,33 @@ std::string IntervalTable(const Intervals& intervals, bool wide, const Terminal&
                              {Rfc3339(FromProto(interval.start()))},
                              {Rfc3339(FromProto(interval.end()))},
                              {GpuSeconds(interval.gpu_ms())},
-                             {interval.evidence() + (interval.flagged() ? " (flagged)" : "")}};
+                             {EvidenceText(interval)}};
     if (wide) {
-      row.insert(row.end(),
-                 {{std::to_string(interval.pool())}, {interval.profile()}, {interval.owner()}, {interval.project()}});
+      row.insert(row.end(), {{std::to_string(interval.pool())},
+                             {interval.profile()},
+                             {interval.owner()},
+                             {interval.project()},
+                             {interval.month()},
+                             {interval.hash()}});
     }
     table.AddRow(std::move(row));
   }
   return table.Render(terminal);
 }
 
+std::string BoolText(bool value) { return value ? "true" : "false"; }
+
 std::string IntervalCsv(const Intervals& intervals) {
-  std::string csv = CsvLine({"seq", "run", "step", "attempt", "pool", "series", "profile", "owner", "project", "cards",
-                             "start", "end", "gpu_ms", "flagged", "evidence"});
+  std::string csv =
+      CsvLine({"seq", "run", "step", "attempt", "pool", "series", "profile", "owner", "project", "cards", "start",
+               "end", "gpu_ms", "flagged", "evidence", "month", "delta", "hash", "previous_hash"});
   for (const v1::Interval& interval : intervals) {
     csv += CsvLine({std::to_string(interval.seq()), interval.run(), std::to_string(interval.step()),
                     std::to_string(interval.attempt()), std::to_string(interval.pool()), interval.series(),
                     interval.profile(), interval.owner(), interval.project(), std::to_string(interval.cards()),
                     Rfc3339(FromProto(interval.start())), Rfc3339(FromProto(interval.end())),
-                    std::to_string(interval.gpu_ms()), interval.flagged() ? "true" : "false", interval.evidence()});
+                    std::to_string(interval.gpu_ms()), BoolText(interval.flagged()), interval.evidence(),
+                    interval.month(), BoolText(interval.delta()), interval.hash(), interval.previous_hash()});
   }
   return csv;
 }

@@ -162,6 +162,13 @@ void AppendYaml(std::string& out, const Json& value, size_t indent) {
   }
 }
 
+// `gpu_seconds` of gpu_ms, `month_gpu_seconds` of month_gpu_ms; empty for other names.
+std::string SecondsName(const std::string& name) {
+  constexpr std::string_view kMilliseconds = "gpu_ms";
+  if (name.size() < kMilliseconds.size() || name.substr(name.size() - kMilliseconds.size()) != kMilliseconds) return "";
+  return name.substr(0, name.size() - kMilliseconds.size()) + "gpu_seconds";
+}
+
 }  // namespace
 
 Json ToJson(const Message& message) {
@@ -170,8 +177,8 @@ Json ToJson(const Message& message) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
     object[field->name()] = FieldToJson(message, field);
-    if (field->name() == "gpu_ms") {
-      object["gpu_seconds"] = static_cast<double>(message.GetReflection()->GetInt64(message, field)) / 1000.0;
+    if (const std::string seconds = SecondsName(field->name()); !seconds.empty()) {
+      object[seconds] = static_cast<double>(message.GetReflection()->GetInt64(message, field)) / 1000.0;
     }
   }
   return object;

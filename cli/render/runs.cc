@@ -7,6 +7,9 @@
 
 #include "cli/collect.h"
 #include "cli/render/color.h"
+#include "cli/render/enum_word.h"
+#include "cli/render/fields.h"
+#include "cli/render/gates.h"
 #include "cli/render/table.h"
 #include "cli/render/text.h"
 #include "cli/render/time.h"
@@ -16,25 +19,8 @@ namespace {
 
 constexpr int32_t kDefaultPriority = 50;
 
-std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
-  const bool unknown = name.empty() || name == std::string(prefix) + "UNSPECIFIED";
-  return unknown ? "-" : name.substr(prefix.size());
-}
-
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
-}
-
-// The left sides of a shape's lines, one a pool.
-std::string LeftSides(std::string_view shape) {
-  std::vector<std::string> pools;
-  while (!shape.empty()) {
-    const size_t end = shape.find('\n');
-    const std::string_view line = shape.substr(0, end);
-    shape = end == std::string_view::npos ? std::string_view() : shape.substr(end + 1);
-    pools.emplace_back(line.substr(0, line.find(" = ")));
-  }
-  return Join(pools, ",");
 }
 
 std::string Pairs(const std::map<std::string, std::string>& sorted) {
@@ -45,11 +31,6 @@ std::string Pairs(const std::map<std::string, std::string>& sorted) {
 
 std::string LabelText(const google::protobuf::Map<std::string, std::string>& labels) {
   return Pairs({labels.begin(), labels.end()});
-}
-
-std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now) {
-  const absl::Time time = FromProto(timestamp);
-  return fmt::format("{} ({})", Rfc3339(time), RelativeTime(time, now));
 }
 
 std::vector<Column> RunColumns(bool wide) {
@@ -99,33 +80,6 @@ std::vector<Cell> RunRow(const v1::Run& run, bool wide, absl::Time now) {
   return row;
 }
 
-// `text` behind `label`, its further lines below its first.
-std::string Hanging(std::string_view label, std::string_view text, int indent, int columns) {
-  const int width = indent + DisplayWidth(label) + 1;
-  std::string out;
-  for (const std::string& line : WrapWidth(text, columns > 0 ? std::max(columns - width, 1) : 0)) {
-    out +=
-        out.empty() ? fmt::format("{:{}}{} {}\n", "", indent, label, line) : fmt::format("{:{}}{}\n", "", width, line);
-  }
-  return out;
-}
-
-// Lines of `label   value`, indented; empty values are left out.
-class Fields {
- public:
-  Fields(int indent, const Terminal& terminal) : indent_(indent), columns_(terminal.columns) {}
-
-  void Add(std::string_view label, std::string_view value) {
-    if (!value.empty()) text_ += Hanging(fmt::format("{:<11}", label), EscapeControl(value), indent_, columns_);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  const int indent_;
-  const int columns_;
-  std::string text_;
-};
-
 std::string Indented(std::string_view text, int indent) {
   std::string out;
   while (!text.empty()) {
@@ -139,22 +93,6 @@ std::string Indented(std::string_view text, int indent) {
 Terminal Narrowed(Terminal terminal, int by) {
   if (terminal.columns > 0) terminal.columns = std::max(1, terminal.columns - by);
   return terminal;
-}
-
-// What holds a step, a gate a line.
-std::string GateLines(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
-  size_t longest = 0;
-  for (const v1::GateVerdict& gate : step.gates()) longest = std::max(longest, GateName(gate.gate()).size());
-  std::string lines;
-  for (const v1::GateVerdict& gate : step.gates()) {
-    const std::string name = fmt::format("{:<{}} ", GateName(gate.gate()), longest);
-    const std::string opens =
-        gate.has_opens_at() ? fmt::format("opens {}: ", RelativeTime(FromProto(gate.opens_at()), now)) : "";
-    const std::string line = Hanging(name, EscapeControl(opens + gate.sentence()), indent, terminal.columns);
-    lines += fmt::format("{:{}}{}{}", "", indent, Paint(name, Color::kYellow, terminal.colors),
-                         line.substr(static_cast<size_t>(indent) + name.size()));
-  }
-  return lines;
 }
 
 std::vector<Cell> AttemptRow(const v1::Attempt& attempt, absl::Time now) {
@@ -222,21 +160,10 @@ std::string StepFields(const v1::Step& step, const Terminal& terminal, absl::Tim
 std::string StepBlock(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
   const Terminal narrowed = Narrowed(terminal, indent);
   std::string block = StepFields(step, terminal, now, indent);
-  if (step.gates_size() > 0) block += "\n" + GateLines(step, terminal, now, indent);
+  if (step.gates_size() > 0) block += "\n" + GateLines(step.gates(), terminal, now, indent);
   const std::string attempts = AttemptTable(step, narrowed, now);
   if (!attempts.empty()) block += "\n" + Indented(attempts, indent);
   return block;
-}
-
-std::string StepTitle(const v1::Step& step, int number, int count, const Terminal& terminal) {
-  const std::string name = step.spec().name().empty() ? "" : " " + EscapeControl(step.spec().name());
-  return fmt::format("step {} of {}{}  {}\n", number, count, name,
-                     Paint(EscapeControl(StateText(step)), ColorOf(step.state()), terminal.colors));
-}
-
-std::string RunTitle(const v1::Run& run, const Terminal& terminal) {
-  return fmt::format("{}  {}\n", Paint(EscapeControl(run.id()), Color::kBold, terminal.colors),
-                     Paint(EscapeControl(StateText(run)), ColorOf(run.state()), terminal.colors));
 }
 
 std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time now) {
@@ -259,11 +186,6 @@ std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time n
                fmt::format("{}/{}/ below the storage root: output/ results/ attempts/", run.owner(), run.id()));
   }
   return fields.text();
-}
-
-bool IsWaiting(v1::JobState state) {
-  return state == v1::JOB_STATE_QUEUED || state == v1::JOB_STATE_SUBMITTED || state == v1::JOB_STATE_PENDING ||
-         state == v1::JOB_STATE_PAUSED;
 }
 
 bool NeedsQuotes(std::string_view word) {
@@ -289,13 +211,23 @@ std::string Quoted(std::string_view word) {
 
 }  // namespace
 
-std::string StateName(v1::RunState state) { return WithoutPrefix(v1::RunState_Name(state), "RUN_STATE_"); }
-std::string StateName(v1::JobState state) { return WithoutPrefix(v1::JobState_Name(state), "JOB_STATE_"); }
-std::string GateName(v1::Gate gate) { return WithoutPrefix(v1::Gate_Name(gate), "GATE_"); }
+std::string StateName(v1::RunState state) { return EnumWord(v1::RunState_Name(state), "RUN_STATE_"); }
+std::string StateName(v1::JobState state) { return EnumWord(v1::JobState_Name(state), "JOB_STATE_"); }
 
 bool IsTerminal(v1::RunState state) {
   return state == v1::RUN_STATE_SUCCEEDED || state == v1::RUN_STATE_FAILED || state == v1::RUN_STATE_STOPPED ||
          state == v1::RUN_STATE_PARTIAL;
+}
+
+std::string RunTitle(const v1::Run& run, const Terminal& terminal) {
+  return fmt::format("{}  {}\n", Paint(EscapeControl(run.id()), Color::kBold, terminal.colors),
+                     Paint(EscapeControl(StateText(run)), ColorOf(run.state()), terminal.colors));
+}
+
+std::string StepTitle(const v1::Step& step, int count, const Terminal& terminal) {
+  const std::string name = step.spec().name().empty() ? "" : " " + EscapeControl(step.spec().name());
+  return fmt::format("step {} of {}{}  {}\n", step.index(), count, name,
+                     Paint(EscapeControl(StateText(step)), ColorOf(step.state()), terminal.colors));
 }
 
 std::string StateText(const v1::Run& run) {
@@ -316,8 +248,19 @@ const v1::Step* CurrentStep(const v1::Run& run) {
   return run.steps().empty() ? nullptr : &*run.steps().rbegin();
 }
 
+std::string ShortShape(std::string_view shape) {
+  std::vector<std::string> pools;
+  while (!shape.empty()) {
+    const size_t end = shape.find('\n');
+    const std::string_view line = shape.substr(0, end);
+    shape = end == std::string_view::npos ? std::string_view() : shape.substr(end + 1);
+    pools.emplace_back(line.substr(0, line.find(" = ")));
+  }
+  return Join(pools, ",");
+}
+
 std::string ShortShape(const v1::Step& step) {
-  if (!step.shape().empty()) return LeftSides(step.shape());
+  if (!step.shape().empty()) return ShortShape(step.shape());
   return Join({step.spec().profiles().begin(), step.spec().profiles().end()}, ",");
 }
 
@@ -335,7 +278,7 @@ std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now
   std::string page = RunTitle(run, terminal) + RunFields(run, terminal, now);
   if (run.steps_size() == 1) return page + StepBlock(run.steps(0), terminal, now, 0);
   for (int i = 0; i < run.steps_size(); ++i) {
-    page += "\n" + StepTitle(run.steps(i), i + 1, run.steps_size(), terminal);
+    page += "\n" + StepTitle(run.steps(i), run.steps_size(), terminal);
     if (!run.steps(i).reason().empty()) {
       page += Hanging("reason     ", EscapeControl(run.steps(i).reason()), 2, terminal.columns);
     }
@@ -354,20 +297,6 @@ std::string PlanPage(const v1::Run& run, const google::protobuf::RepeatedPtrFiel
   }
   for (const std::string& note : notes) page += fmt::format("note: {}\n", EscapeControl(note));
   return page;
-}
-
-std::string WhyPage(const v1::Run& run, const Terminal& terminal, absl::Time now) {
-  std::string page;
-  for (int i = 0; i < run.steps_size(); ++i) {
-    const v1::Step& step = run.steps(i);
-    if (!IsWaiting(step.state())) continue;
-    page += run.steps_size() == 1 ? RunTitle(run, terminal) : StepTitle(step, i + 1, run.steps_size(), terminal);
-    page += step.gates_size() > 0 ? GateLines(step, terminal, now, 2)
-                                  : Hanging("", EscapeControl(step.reason()), 1, terminal.columns);
-  }
-  if (!page.empty()) return page;
-  return fmt::format("{} is {}: nothing holds it{}\n", EscapeControl(run.id()), EscapeControl(StateText(run)),
-                     run.reason().empty() ? "" : " (" + EscapeControl(run.reason()) + ")");
 }
 
 }  // namespace tp::cli

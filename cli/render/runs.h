@@ -11,10 +11,9 @@
 
 namespace tp::cli {
 
-// The words without their prefix: `RUNNING`, `CAPACITY`; `-` for none.
+// The words without their prefix: `RUNNING`; `-` for none.
 std::string StateName(v1::RunState state);
 std::string StateName(v1::JobState state);
-std::string GateName(v1::Gate gate);
 
 bool IsTerminal(v1::RunState state);
 
@@ -22,11 +21,16 @@ bool IsTerminal(v1::RunState state);
 std::string StateText(const v1::Run& run);
 std::string StateText(const v1::Step& step);
 
+// The first line about a run, and about one step of several.
+std::string RunTitle(const v1::Run& run, const Terminal& terminal);
+std::string StepTitle(const v1::Step& step, int count, const Terminal& terminal);
+
 // The step that counts now: the first that has not ended, else the last; null where there is none.
 const v1::Step* CurrentStep(const v1::Run& run);
 
 // `h200:16` of `h200:16 = 2 nodes x 8`; several pools with commas.
 std::string ShortShape(const v1::Step& step);
+std::string ShortShape(std::string_view shape);
 
 // A command line that a shell would read as this argv.
 std::string ShellQuote(const google::protobuf::RepeatedPtrField<std::string>& argv);
@@ -39,8 +43,5 @@ std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now
 // `tp submit --dry-run`: what would run.
 std::string PlanPage(const v1::Run& run, const google::protobuf::RepeatedPtrField<std::string>& notes,
                      const Terminal& terminal, absl::Time now);
-
-// `tp why`: what holds each waiting step.
-std::string WhyPage(const v1::Run& run, const Terminal& terminal, absl::Time now);
 
 }  // namespace tp::cli

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "absl/time/civil_time.h"
 #include "base/status.h"
 
 namespace tp::cli {
@@ -35,6 +37,45 @@ int64_t TakeTerm(std::string_view& text) {
   if (unit == nullptr) return 0;
   text.remove_prefix(1);
   return count * unit->seconds;
+}
+
+// `2026-11-30` or RFC 3339.
+std::optional<absl::Time> ParseDate(std::string_view text) {
+  const std::string owned(text);
+  absl::Time time;
+  std::string ignored;
+  if (absl::ParseTime(absl::RFC3339_full, owned, &time, &ignored)) return time;
+  if (absl::ParseTime("%Y-%m-%d", owned, absl::UTCTimeZone(), &time, &ignored)) return time;
+  return std::nullopt;
+}
+
+struct NamedZone {
+  absl::TimeZone zone;
+  std::string name;
+};
+
+NamedZone ZoneOf(const std::string& name) {
+  absl::TimeZone zone;
+  if (absl::LoadTimeZone(name, &zone)) return {zone, name};
+  return {absl::UTCTimeZone(), "UTC"};
+}
+
+std::string Clock(absl::Time time, absl::TimeZone zone, std::string_view day_format) {
+  return absl::FormatTime(fmt::format("%a {} %b %H:%M", day_format), time, zone);
+}
+
+// The day without the blank that %e has in front of a single digit.
+std::string PlainClock(absl::Time time, absl::TimeZone zone) {
+  return Clock(time, zone, std::to_string(absl::ToCivilDay(time, zone).day()));
+}
+
+std::string HereText(absl::Time time, absl::TimeZone zone) {
+  const absl::TimeZone here = absl::LocalTimeZone();
+  if (here.At(time).offset == zone.At(time).offset) return "";
+  if (absl::ToCivilDay(time, here) == absl::ToCivilDay(time, zone)) {
+    return absl::FormatTime("%H:%M here, ", time, here);
+  }
+  return PlainClock(time, here) + " here, ";
 }
 
 }  // namespace
@@ -87,6 +128,19 @@ std::string RelativeTime(absl::Time time, absl::Time now) {
   return "now";
 }
 
+std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now) {
+  const absl::Time time = FromProto(timestamp);
+  return fmt::format("{} ({})", Rfc3339(time), RelativeTime(time, now));
+}
+
+std::string ZonedTime(absl::Time time, const std::string& zone, absl::Time now) {
+  const NamedZone there = ZoneOf(zone);
+  return fmt::format("{} {} ({}{})", PlainClock(time, there.zone), there.name, HereText(time, there.zone),
+                     RelativeTime(time, now));
+}
+
+std::string ClockText(absl::Time time, const std::string& zone) { return Clock(time, ZoneOf(zone).zone, "%e"); }
+
 std::string GpuSeconds(int64_t gpu_ms) {
   const std::string_view sign = gpu_ms < 0 ? "-" : "";
   const uint64_t magnitude = gpu_ms < 0 ? 0 - static_cast<uint64_t>(gpu_ms) : static_cast<uint64_t>(gpu_ms);
@@ -115,15 +169,19 @@ absl::StatusOr<absl::Duration> ParseTimeSpan(std::string_view text, std::string_
 }
 
 absl::StatusOr<absl::Time> ParseInstant(std::string_view text, std::string_view what, absl::Time now) {
-  const std::string owned(text);
-  absl::Time time;
-  std::string ignored;
-  if (absl::ParseTime(absl::RFC3339_full, owned, &time, &ignored)) return time;
-  if (absl::ParseTime("%Y-%m-%d", owned, absl::UTCTimeZone(), &time, &ignored)) return time;
+  if (const auto date = ParseDate(text)) return *date;
   const absl::StatusOr<absl::Duration> span = ParseTimeSpan(text, what);
   if (span.ok()) return now - *span;
   return InvalidArgument("{} {}: not a time; write a day (2026-11-30, UTC), RFC 3339, or how long ago (36h, 7d)", what,
                          text);
+}
+
+absl::StatusOr<absl::Time> ParseFutureInstant(std::string_view text, std::string_view what, absl::Time now) {
+  if (const auto date = ParseDate(text)) return *date;
+  const absl::StatusOr<absl::Duration> span = ParseTimeSpan(text, what);
+  if (span.ok()) return now + *span;
+  return InvalidArgument("{} {}: not a time; write a day (2026-11-30, UTC), RFC 3339, or how long from now (36h, 7d)",
+                         what, text);
 }
 
 }  // namespace tp::cli

@@ -26,6 +26,16 @@ std::string ShortDuration(absl::Duration duration);
 // `3m ago`, `in 5m`, `now`.
 std::string RelativeTime(absl::Time time, absl::Time now);
 
+// `2026-11-30T08:00:12.345Z (3m ago)`
+std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now);
+
+// `Tue 1 Dec 07:00 Europe/Berlin (06:00 here, in 3h)`: in that zone, and where it differs, in ours. In UTC
+// where this machine does not know the zone.
+std::string ZonedTime(absl::Time time, const std::string& zone, absl::Time now);
+
+// `Tue  1 Dec 07:00`
+std::string ClockText(absl::Time time, const std::string& zone);
+
 // gpu_seconds, exact: `12.345`.
 std::string GpuSeconds(int64_t gpu_ms);
 
@@ -37,5 +47,8 @@ absl::StatusOr<absl::Duration> ParseTimeSpan(std::string_view text, std::string_
 
 // `2026-11-30`, RFC 3339, or a time span before now.
 absl::StatusOr<absl::Time> ParseInstant(std::string_view text, std::string_view what, absl::Time now);
+
+// The same, or a time span after now.
+absl::StatusOr<absl::Time> ParseFutureInstant(std::string_view text, std::string_view what, absl::Time now);
 
 }  // namespace tp::cli

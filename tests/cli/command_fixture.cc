@@ -16,6 +16,7 @@ CommandTest::CommandTest() {
   options_.directory = project_.path();
   options_.environment = {{"PATH", "/usr/bin:/bin"},
                           {"HOME", project_.path()},
+                          {"TZ", "UTC"},
                           {"TP_DATA_DIR", data_.path()},
                           {"XDG_CACHE_HOME", data_.path() + "/cache"}};
   // What the sanitizers of this build are told.

@@ -214,6 +214,42 @@ class FakeServer::Runs final : public v1::RunService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ExplainRun(grpc::ServerContext* context, const v1::ExplainRunRequest* request,
+                          v1::ExplainRunResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ExplainRun"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    const v1::Run* run = server_.Find(request->run());
+    if (run == nullptr) return NoSuchRun(request->run());
+    *response->mutable_run() = *run;
+    const auto& explained = server_.script_.explained;
+    for (int i = 0; i < run->steps_size(); ++i) {
+      v1::StepExplanation& step = *response->add_steps();
+      if (static_cast<size_t>(i) < explained.size()) step = explained[static_cast<size_t>(i)];
+      step.set_index(i + 1);
+      step.set_name(run->steps(i).spec().name());
+      step.set_state(run->steps(i).state());
+      step.set_reason(run->steps(i).reason());
+      *step.mutable_gates() = run->steps(i).gates();
+    }
+    return grpc::Status::OK;
+  }
+
+  // Pages of the size that was asked for, as ListRuns.
+  grpc::Status ListQueue(grpc::ServerContext* context, const v1::ListQueueRequest* request,
+                         v1::ListQueueResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListQueue"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.queues.push_back(*request);
+    const auto& queue = server_.script_.queue;
+    const auto begin = static_cast<size_t>(std::atoi(request->page_token().c_str()));
+    const size_t end = std::min(queue.size(), begin + static_cast<size_t>(request->page_size()));
+    for (size_t i = begin; i < end; ++i) *response->add_entries() = queue[i];
+    if (end < queue.size()) response->set_next_page_token(std::to_string(end));
+    response->set_total_count(static_cast<int32_t>(queue.size()));
+    for (const v1::QueueEntry& entry : queue) response->set_total_cards(response->total_cards() + entry.cards());
+    return grpc::Status::OK;
+  }
+
   grpc::Status ListRunEvents(grpc::ServerContext* context, const v1::ListRunEventsRequest* request,
                              v1::ListRunEventsResponse* response) override {
     if (const grpc::Status status = server_.Enter(context, "ListRunEvents"); !status.ok()) return status;
@@ -452,10 +488,92 @@ class FakeServer::Usage final : public v1::UsageService::Service {
   grpc::Status ListIntervals(grpc::ServerContext* context, const v1::ListIntervalsRequest* request,
                              v1::ListIntervalsResponse* response) override {
     if (const grpc::Status status = server_.Enter(context, "ListIntervals"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.audits.push_back(*request);
     const auto at = static_cast<size_t>(std::atoi(request->page_token().c_str()));
     if (at >= server_.script_.intervals.size()) return grpc::Status::OK;
     *response->add_intervals() = server_.script_.intervals[at];
     if (at + 1 < server_.script_.intervals.size()) response->set_next_page_token(std::to_string(at + 1));
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::Quotas final : public v1::QuotaService::Service {
+ public:
+  explicit Quotas(FakeServer& server) : server_(server) {}
+
+  grpc::Status GetStanding(grpc::ServerContext* context, const v1::GetStandingRequest* request,
+                           v1::GetStandingResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "GetStanding"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    *response = server_.script_.standing;
+    if (!request->user().empty()) response->mutable_standing()->set_user(request->user());
+    return grpc::Status::OK;
+  }
+
+  // One user a page.
+  grpc::Status ListQuotas(grpc::ServerContext* context, const v1::ListQuotasRequest* request,
+                          v1::ListQuotasResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListQuotas"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    const auto& standings = server_.script_.standings;
+    *response->mutable_defaults() = server_.script_.standing.defaults();
+    const auto next = std::find_if(standings.begin(), standings.end(), [&](const v1::Standing& standing) {
+      return standing.user() > request->after_user();
+    });
+    if (next == standings.end()) return grpc::Status::OK;
+    *response->add_standings() = *next;
+    if (next + 1 != standings.end()) response->set_next_after_user(next->user());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status SetQuota(grpc::ServerContext* context, const v1::SetQuotaRequest* request,
+                        v1::SetQuotaResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "SetQuota"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.quotas.push_back(*request);
+    server_.asked_.request_ids.push_back(request->request_id());
+    response->set_note(server_.script_.note);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status RemoveQuotaRule(grpc::ServerContext* context, const v1::RemoveQuotaRuleRequest* request,
+                               v1::RemoveQuotaRuleResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "RemoveQuotaRule"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.removed_rules.push_back(request->rule());
+    server_.asked_.request_ids.push_back(request->request_id());
+    response->set_note(server_.script_.note);
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
+class FakeServer::Windows final : public v1::WindowService::Service {
+ public:
+  explicit Windows(FakeServer& server) : server_(server) {}
+
+  grpc::Status ListWindows(grpc::ServerContext* context, const v1::ListWindowsRequest* request,
+                           v1::ListWindowsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListWindows"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.windows.push_back(*request);
+    for (const v1::SeriesWindows& windows : server_.script_.windows) *response->add_series() = windows;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status HoldWindowOpen(grpc::ServerContext* context, const v1::HoldWindowOpenRequest* request,
+                              v1::HoldWindowOpenResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "HoldWindowOpen"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.holds.push_back(*request);
+    server_.asked_.request_ids.push_back(request->request_id());
+    response->set_note(server_.script_.note);
     return grpc::Status::OK;
   }
 
@@ -504,6 +622,8 @@ FakeServer::FakeServer()
       snapshots_(std::make_unique<Snapshots>(*this)),
       registry_(std::make_unique<Registry>(*this)),
       usage_(std::make_unique<Usage>(*this)),
+      quotas_(std::make_unique<Quotas>(*this)),
+      windows_(std::make_unique<Windows>(*this)),
       system_(std::make_unique<System>(*this)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
@@ -512,6 +632,8 @@ FakeServer::FakeServer()
   builder.RegisterService(snapshots_.get());
   builder.RegisterService(registry_.get());
   builder.RegisterService(usage_.get());
+  builder.RegisterService(quotas_.get());
+  builder.RegisterService(windows_.get());
   builder.RegisterService(system_.get());
   server_ = builder.BuildAndStart();
   if (!server_) std::abort();

@@ -15,11 +15,13 @@
 
 #include "snapshot/manifest.h"
 #include "tp/v1/log.grpc.pb.h"
+#include "tp/v1/quota.grpc.pb.h"
 #include "tp/v1/registry.grpc.pb.h"
 #include "tp/v1/run.grpc.pb.h"
 #include "tp/v1/snapshot.grpc.pb.h"
 #include "tp/v1/system.grpc.pb.h"
 #include "tp/v1/usage.grpc.pb.h"
+#include "tp/v1/window.grpc.pb.h"
 
 namespace tp::cli {
 
@@ -42,6 +44,12 @@ struct Script {
   bool sends_digest = true;                    // of results, as servers of today do
   std::string digest;                          // another one than the true one
   std::vector<std::string> metrics;
+  std::vector<v1::StepExplanation> explained;  // of the first run; what its steps say is filled in
+  std::vector<v1::QueueEntry> queue;
+  v1::GetStandingResponse standing;
+  std::vector<v1::Standing> standings;  // of everybody
+  std::vector<v1::SeriesWindows> windows;
+  std::string note;  // of changes that are about no run
   v1::QueryUsageResponse usage;
   std::vector<v1::Interval> intervals;
   std::vector<v1::Series> series;
@@ -65,6 +73,12 @@ struct Asked {
   std::vector<v1::ListRunsRequest> lists;
   std::vector<v1::ReadLogRequest> logs;
   std::vector<v1::QueryUsageRequest> usages;
+  std::vector<v1::ListIntervalsRequest> audits;
+  std::vector<v1::ListQueueRequest> queues;
+  std::vector<v1::SetQuotaRequest> quotas;
+  std::vector<int64_t> removed_rules;
+  std::vector<v1::ListWindowsRequest> windows;
+  std::vector<v1::HoldWindowOpenRequest> holds;
   std::vector<v1::UpdateRunRequest> updates;
   std::vector<v1::CloneRunRequest> clones;
   std::vector<std::string> steered;  // "StopRun 42", in order
@@ -99,6 +113,8 @@ class FakeServer {
   class Snapshots;
   class Registry;
   class Usage;
+  class Quotas;
+  class Windows;
   class System;
 
   // What every method does first: token, and failures that are due.
@@ -117,6 +133,8 @@ class FakeServer {
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Usage> usage_;
+  std::unique_ptr<Quotas> quotas_;
+  std::unique_ptr<Windows> windows_;
   std::unique_ptr<System> system_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

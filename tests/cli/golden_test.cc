@@ -41,6 +41,7 @@ const Calls& AllCalls() {
         {{"ls", "-o", "name"}, false},
         {{"ls", "-o", "yaml", "-n", "1"}, false}}},
       {"show", {{{"show", "train-43"}}, {{"show", "eval-40"}}, {{"show", "old-39"}}}},
+      {"queue", {{{"queue"}}, {{"queue", "-o", "wide"}, false}, {{"queue", "-n", "1"}, false}}},
       {"why", {{{"why", "train-43"}}, {{"why", "eval-40"}}}},
       {"logs", {{{"logs", "eval-40"}, false}}},
       {"stop", {{{"stop", "train-43"}}}},
@@ -63,6 +64,15 @@ const Calls& AllCalls() {
       {"usage", {{{"usage", "--by", "run"}}, {{"usage", "-o", "csv"}, false}, {{"usage", "--audit"}}}},
       {"events", {{{"events", "train-43"}}}},
       {"admin reload", {{{"admin", "reload"}}, {{"admin", "reload", "--dry-run"}}}},
+      {"admin quota set",
+       {{{"admin", "quota", "set", "alice", "--gpus", "16", "--series", "h200=none"}},
+        {{"admin", "quota", "set", "alice", "--gpus", "all"}}}},
+      {"admin quota show", {{{"admin", "quota", "show", "alice"}}}},
+      {"admin quota list", {{{"admin", "quota", "list"}}}},
+      {"admin quota unset", {{{"admin", "quota", "unset", "3"}}, {{"admin", "quota", "unset", "alice"}}}},
+      {"admin window hold-open",
+       {{{"admin", "window", "hold-open", "h200", "--for", "3h"}}, {{"admin", "window", "hold-open", "h200"}}}},
+      {"windows", {{{"windows"}}}},
       {"admin registry status", {{{"admin", "registry", "status"}}}},
       {"profiles", {{{"profiles"}}}},
       {"series", {{{"series"}}}},
@@ -158,6 +168,9 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     FillUsage(script);
     FillRegistry(script);
     FillReload(script);
+    FillQueue(script);
+    FillQuota(script);
+    FillWindows(script);
     FillContexts();
     project_.Write("train.py", "print('hello')\n");
   }
@@ -239,6 +252,81 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     series.set_backend("slurm");
   }
 
+  static void FillQueue(Script& script) {
+    v1::QueueEntry& other = script.queue.emplace_back();
+    other.set_position(1);
+    other.set_shape("h200:8 = 1 node x 8");
+    other.set_cards(8);
+    other.add_series("h200");
+    other.set_priority(50);
+    other.set_effective_priority(51);
+    *other.mutable_submitted_at() = ToProto(absl::Now() - absl::Hours(7));
+    other.mutable_gate()->set_gate(v1::GATE_QUOTA_GPUS);
+    other.set_gate_count(1);
+    v1::QueueEntry& own = script.queue.emplace_back(other);
+    own.set_position(2);
+    own.set_run("train-43");
+    own.set_step(1);
+    own.set_step_name("main");
+    own.set_owner("alice");
+    own.set_shape("h200:16 = 2 nodes x 8");
+    own.set_cards(16);
+    own.set_priority(30);
+    own.set_effective_priority(30);
+    *own.mutable_gate() = script.runs[0].steps(0).gates(0);
+    own.set_gate_count(2);
+    v1::StepExplanation& why = script.explained.emplace_back();
+    why.add_hints("h200:8 would start now");
+    why.set_position(2);
+    why.set_queue_length(2);
+    why.set_ahead_count(1);
+    why.set_ahead_cards(8);
+    *why.add_ahead() = other;
+  }
+
+  static void FillQuota(Script& script) {
+    script.note = "this is in force now";
+    v1::Standing& standing = *script.standing.mutable_standing();
+    standing.set_user("alice");
+    standing.mutable_limits()->set_gpus(8);
+    standing.mutable_limits()->set_gpu_hours(500);
+    standing.mutable_limits()->set_storage_bytes(int64_t{1} << 40);
+    (*standing.mutable_limits()->mutable_series_gpus())["h200"] = 16;
+    standing.mutable_use()->set_gpus(16);
+    standing.mutable_use()->set_jobs(1);
+    standing.mutable_use()->set_month_gpu_ms(44'280'000);
+    (*standing.mutable_use()->mutable_series_gpus())["h200"] = 16;
+    standing.mutable_use()->mutable_storage()->set_bytes(int64_t{3} << 30);
+    *standing.mutable_use()->mutable_storage()->mutable_scanned_at() = ToProto(absl::Now() - absl::Minutes(10));
+    v1::QuotaRule& rule = *standing.add_rules();
+    rule.set_id(3);
+    rule.mutable_limits()->set_gpus(8);
+    *rule.mutable_until() = ToProto(absl::Now() + absl::Hours(3) + absl::Seconds(30));
+    *rule.mutable_set_at() = ToProto(absl::Now() - absl::Hours(2));
+    rule.set_set_by("root");
+    script.standing.mutable_defaults()->set_gpus(32);
+    script.standings = {standing};
+    v1::Standing& free = script.standings.emplace_back();
+    free.set_user("bob");
+    free.mutable_use()->set_gpus(8);
+  }
+
+  static void FillWindows(Script& script) {
+    v1::SeriesWindows& windows = script.windows.emplace_back();
+    windows.set_series("h200");
+    v1::WindowHours& hours = *windows.add_hours();
+    v1::WindowRule& rule = *hours.add_rules();
+    rule.set_zone("Europe/Berlin");
+    rule.set_hours("Mon-Fri 19:00-07:00, Sat 00:00-24:00");
+    rule.mutable_grace()->set_seconds(300);
+    rule.mutable_min_remaining()->set_seconds(1800);
+    const absl::Time edge = absl::Now() + absl::Hours(5) + absl::Seconds(30);
+    *hours.mutable_next_edge() = ToProto(edge);
+    v1::WindowOpening& opening = *hours.add_openings();
+    *opening.mutable_opens_at() = ToProto(edge);
+    *opening.mutable_closes_at() = ToProto(edge + absl::Hours(12));
+  }
+
   void FillContexts() {
     project_.Write(".config/tp/config.json",
                    R"({"current": "", "contexts": {"lab": {"server": "https://lab.example.org:443"}}})", 0600);
@@ -257,7 +345,11 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
   // Without what differs from machine to machine and from run to run.
   std::string Stable(std::string text) {
     static const std::regex kId(R"(\b[0-9a-f]{64}\b)");
+    static const std::regex kClock(R"([A-Z][a-z]{2} [ \d]?\d [A-Z][a-z]{2} \d\d:\d\d)");
+    static const std::regex kHere(R"((CLOCK|\d\d:\d\d) here)");
     text = std::regex_replace(WithoutTimes(text), kId, "SHA256");
+    text = std::regex_replace(text, kClock, "CLOCK");
+    text = std::regex_replace(text, kHere, "HERE");
     for (const auto& [from, to] : {std::pair(server_.address(), "SERVER"), std::pair(project_.path(), "HOME")}) {
       for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;) text.replace(at, from.size(), to);
     }

@@ -23,6 +23,7 @@ v1::Run WaitingRun() {
   window.set_gate(v1::GATE_WINDOW);
   window.set_sentence("h200 opens at 20:00");
   *window.mutable_opens_at() = ToProto(absl::Now() + absl::Minutes(200) + absl::Seconds(30));
+  *window.mutable_since() = ToProto(absl::Now() - absl::Hours(1));
   return run;
 }
 
@@ -119,7 +120,7 @@ TEST_F(RunsCommandTest, StatusTellsWhatIsInUse) {
   server_.script().runs.push_back(MakeRun(41, "big", v1::RUN_STATE_RUNNING));
   const Finished tp = Tp({"status"});
   EXPECT_EQ(tp.exit_code, 0);
-  EXPECT_THAT(tp.out, HasSubstr("alice: 16 cards in use by 1 job; 1 queued, 0 paused\n\nID "));
+  EXPECT_THAT(tp.out, HasSubstr("alice: 16 cards in use by 1 job; 1 queued, 0 paused\nquota    no limits\n\nID "));
   const v1::ListRunsRequest request = server_.asked().lists.at(0);
   const absl::Duration reach = absl::Now() - FromProto(request.active_after());
   EXPECT_GT(reach, absl::Hours(24) - absl::Seconds(1));
@@ -167,7 +168,7 @@ TEST_F(RunsCommandTest, WhyNamesTheGates) {
   EXPECT_EQ(tp.out,
             "train-43  QUEUED\n"
             "  CAPACITY  16 of 16 cards of h200 are in use; eval-40 frees them\n"
-            "  WINDOW    opens in 3h20m: h200 opens at 20:00\n");
+            "  WINDOW    h200 opens at 20:00 (closed for 1h, opens in 3h20m)\n");
   const json document = json::parse(Tp({"why", "43", "-o", "json"}).out);
   EXPECT_EQ(document["run"], "train-43");
   EXPECT_EQ(document["steps"][0]["gates"][1]["gate"], "WINDOW");

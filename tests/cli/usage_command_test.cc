@@ -87,7 +87,30 @@ TEST_F(UsageCommandTest, AuditShowsTheIntervals) {
             "     32.000  end records (flagged)\n");
   EXPECT_THAT(
       Tp({"usage", "--audit", "-o", "csv"}).out,
-      HasSubstr("2,train-42,1,2,0,h200,h200,,,16,2026-11-30T08:00:12.000Z,2026-11-30T08:00:14.000Z,32000,true,"));
+      HasSubstr("2,train-42,1,2,0,h200,h200,,,16,2026-11-30T08:00:12.000Z,2026-11-30T08:00:14.000Z,32000,true,end "
+                "records,,false,,"));
+}
+
+TEST_F(UsageCommandTest, AuditHasTheFiltersOfTheSums) {
+  Tp({"usage", "--audit", "--user", "bob", "--project", "p", "--run", "7", "--from", "2026-11-01", "--to",
+      "2026-12-01"});
+  const v1::ListIntervalsRequest request = server_.asked().audits.at(0);
+  EXPECT_EQ(request.owner(), "bob");
+  EXPECT_EQ(request.project(), "p");
+  EXPECT_EQ(request.run(), "7");
+  EXPECT_EQ(request.from().seconds(), 1'793'491'200);
+  EXPECT_EQ(request.to().seconds(), 1'796'083'200);
+}
+
+TEST_F(UsageCommandTest, CorrectionsSaySo) {
+  v1::Interval& interval = server_.script().intervals.emplace_back();
+  interval.set_seq(3);
+  interval.set_gpu_ms(-1500);
+  interval.set_evidence("end record");
+  interval.set_delta(true);
+  interval.set_hash("abc");
+  EXPECT_THAT(Tp({"usage", "--audit"}).out, HasSubstr("-1.500  end record (correction)\n"));
+  EXPECT_THAT(Tp({"usage", "--audit", "-o", "csv"}).out, HasSubstr(",-1500,false,end record,,true,abc,\r\n"));
 }
 
 }  // namespace

@@ -57,7 +57,6 @@ struct StorageScanned {
 struct Counters {
   int64_t turns = 0;
   int64_t messages = 0;
-  int64_t gate_evaluations = 0;
   int64_t launches = 0;
   int64_t quarantined = 0;  // events that could not be applied, see the event log
 };

@@ -364,7 +364,7 @@ void Planner::BeginPass() {
 
 void Planner::EndPass() {
   pass_.reset();
-  Earlier(recheck_at_, room_.NextAging(now_));
+  recheck_at_ = room_.NextAging(now_);
   Earlier(recheck_at_, NextOverrun());
 }
 

@@ -78,10 +78,10 @@ TEST(Loop, EqualShapesThatDoNotFitAreTriedOnceInAPass) {
   h.Submit("h200:16");
   for (int i = 0; i < 50; ++i) h.Submit("h200:8");
   const std::string key = h.sink.Last("launch").key;
-  const int64_t before = h.loop->counters().gate_evaluations;
+  const int64_t before = h.loop->planner().counters().evaluations;
   h.Observe(key, Harness::UpOrOver(2, 0));
   // Two fit, the third does not, the other 47 are not tried.
-  EXPECT_EQ(h.loop->counters().gate_evaluations - before, 3);
+  EXPECT_EQ(h.loop->planner().counters().evaluations - before, 3);
 }
 
 TEST(Loop, RestartLooksUpAnUnansweredLaunchAndNeverRepeatsIt) {

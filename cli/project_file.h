@@ -1,18 +1,15 @@
 // tp.yaml of a project, beside its code: what `tp submit` in that directory starts from. Decoded with the
-// server's own strict decoder; flags win over it.
+// server's own strict decoder. Free of the wire's types, so that it is fuzzed alone.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/submission.h"
 #include "decode/type.h"
-#include "tp/v1/run.pb.h"
 
 namespace tp::cli {
 
@@ -57,11 +54,5 @@ absl::StatusOr<ProjectFile> ParseProjectFile(const std::string& file, std::strin
 
 // Nothing where the directory has no tp.yaml. FAILED_PRECONDITION: it cannot be read.
 absl::StatusOr<std::optional<ProjectFile>> ReadProjectFile(const std::string& directory);
-
-// The flags, with what they leave open taken from the project.
-SubmitFlags WithProject(const ProjectFile& project, SubmitFlags flags);
-
-// Adds the project's environment, below every other, to the request's one step.
-void AddProjectEnv(const ProjectFile& project, v1::SubmitRunRequest& request);
 
 }  // namespace tp::cli

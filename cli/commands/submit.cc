@@ -14,6 +14,7 @@
 #include "cli/list_files.h"
 #include "cli/progress.h"
 #include "cli/project_file.h"
+#include "cli/project_submission.h"
 #include "cli/render/plan.h"
 #include "cli/render/runs.h"
 #include "cli/secrets.h"

@@ -37,7 +37,7 @@ absl::Status FillWork(const LaunchSpec& spec, const std::string& storage_root, c
                       const std::string& name) {
   TP_ASSIGN_OR_RETURN(const Directory work, MakeDirectoriesBeneath(attempt.path, name, kDirectoryMode));
   if (spec.snapshot_id.empty()) return absl::OkStatus();
-  const absl::Status filled = snapshot::Checkout(storage_root, spec.snapshot_id, work.path).status();
+  absl::Status filled = snapshot::Checkout(storage_root, spec.snapshot_id, work.path).status();
   if (absl::IsNotFound(filled) || absl::IsDataLoss(filled)) {
     return NotFound("the snapshot of {} is gone ({}): submit again", spec.run_id, Message(filled));
   }

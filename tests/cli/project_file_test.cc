@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "cli/project_submission.h"
 #include "temp_dir.h"
 
 namespace tp::cli {

@@ -1,13 +1,17 @@
 // The configuration decoder on any bytes: it answers with a configuration or with sentences that name the
-// file, and never reads beyond, hangs or throws. The first byte says which of the two files the rest is.
+// file, and never reads beyond, hangs or throws. The first byte says which file the rest is: tpd.yaml,
+// registry.yaml or a project's tp.yaml.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
+#include "cli/project_file.h"
 #include "config/difference.h"
 #include "config/load.h"
 #include "config/summary.h"
@@ -19,14 +23,44 @@ namespace {
   std::abort();
 }
 
-void CheckLines(std::string_view message) {
+// `files`: those that a line may be about.
+void CheckLines(std::string_view message, std::initializer_list<std::string_view> files) {
   if (message.empty()) Fail("a refusal without a word", "");
   while (!message.empty()) {
     const std::string_view line = message.substr(0, message.find('\n'));
-    if (line.substr(0, 9) != "tpd.yaml:" && line.substr(0, 14) != "registry.yaml:") {
-      Fail("a line without its place", std::string(line));
-    }
+    const bool has_place = std::any_of(files.begin(), files.end(), [&](std::string_view file) {
+      return line.substr(0, file.size()) == file && line.substr(file.size(), 1) == ":";
+    });
+    if (!has_place) Fail("a line without its place", std::string(line));
     message.remove_prefix(std::min(message.size(), line.size() + 1));
+  }
+}
+
+void DecodeConfiguration(const std::string& server, const std::string& registry) {
+  tp::config::Sources sources;
+  sources.server = {"tpd.yaml", server};
+  sources.registry = {"registry.yaml", registry};
+  const auto loaded = tp::config::Load(sources);
+  if (!loaded.ok()) {
+    CheckLines(tp::Message(loaded.status()), {"tpd.yaml", "registry.yaml"});
+  } else if (!tp::config::Differences(loaded->registry, loaded->registry).empty()) {
+    Fail("a registry that differs from itself", tp::config::Summary(*loaded));
+  }
+}
+
+void DecodeServer(const std::string& text) {
+  DecodeConfiguration(text, std::string(tp::config::kEmbeddedRegistryFile));
+}
+
+void DecodeRegistry(const std::string& text) {
+  DecodeConfiguration(std::string(tp::config::kEmbeddedServerFile), text);
+}
+
+void DecodeProject(const std::string& text) {
+  const auto project = tp::cli::ParseProjectFile("tp.yaml", text);
+  if (!project.ok()) return CheckLines(tp::Message(project.status()), {"tp.yaml"});
+  for (const auto& step : project->steps) {
+    if (step.value.command.empty()) Fail("a step without a command", step.key);
   }
 }
 
@@ -34,17 +68,7 @@ void CheckLines(std::string_view message) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const bool is_server = data[0] % 2 == 0;
-  const std::string other(is_server ? tp::config::kEmbeddedRegistryFile : tp::config::kEmbeddedServerFile);
-  tp::config::Sources sources;
-  sources.server = {"tpd.yaml", is_server ? text : other};
-  sources.registry = {"registry.yaml", is_server ? other : text};
-  const auto loaded = tp::config::Load(sources);
-  if (!loaded.ok()) {
-    CheckLines(tp::Message(loaded.status()));
-  } else if (!tp::config::Differences(loaded->registry, loaded->registry).empty()) {
-    Fail("a registry that differs from itself", tp::config::Summary(*loaded));
-  }
+  constexpr std::array kDecoders = {DecodeServer, DecodeRegistry, DecodeProject};
+  kDecoders[data[0] % kDecoders.size()](std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   return 0;
 }

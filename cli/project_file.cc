@@ -73,12 +73,12 @@ Type<std::vector<std::string>> ProfilesType() {
                     [](const std::string& profile) { return std::vector<std::string>{profile}; });
 }
 
-Type<ProjectStep::After> AfterType() {
-  using After = ProjectStep::After;
-  using When = ProjectStep::When;
+Type<ProjectAfter> AfterType() {
+  using When = ProjectAfter::When;
   const auto when = Choice<When>({{"success", When::kSuccess}, {"failure", When::kFailure}, {"always", When::kAlways}});
-  return Record<After>("after", {Key("step", &After::step, At(decode::Name("name")), "Default: the step before."),
-                                 Key("when", &After::when, when, "How it must have ended.")});
+  return Record<ProjectAfter>("after",
+                              {Key("step", &ProjectAfter::step, At(decode::Name("name")), "Default: the step before."),
+                               Key("when", &ProjectAfter::when, when, "How it must have ended.")});
 }
 
 Type<ProjectStep> StepType() {

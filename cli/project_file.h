@@ -15,18 +15,19 @@ namespace tp::cli {
 
 inline constexpr std::string_view kProjectFileName = "tp.yaml";
 
-struct ProjectStep {
+struct ProjectAfter {
   enum class When : uint8_t { kSuccess, kFailure, kAlways };
-  struct After {
-    decode::Located<std::string> step;  // empty: the step before
-    When when = When::kSuccess;
-  };
 
+  decode::Located<std::string> step;  // empty: the step before
+  When when = When::kSuccess;
+};
+
+struct ProjectStep {
   std::vector<std::string> command;
   std::vector<std::string> profiles;
   std::string image;
   decode::Entries<std::string, std::string> env;
-  std::optional<After> after;
+  std::optional<ProjectAfter> after;
 };
 
 struct ProjectNotice {

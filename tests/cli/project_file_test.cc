@@ -47,7 +47,7 @@ TEST(ProjectFile, EveryKeyIsRead) {
   ASSERT_EQ(project->steps.size(), 2u);
   EXPECT_THAT(project->steps[0].value.command, ElementsAre("python3", "export.py", "--fp16", "1"));
   EXPECT_EQ(project->steps[1].value.after->step.value, "export");
-  EXPECT_EQ(project->steps[1].value.after->when, ProjectStep::When::kAlways);
+  EXPECT_EQ(project->steps[1].value.after->when, ProjectAfter::When::kAlways);
   EXPECT_EQ(project->notify.size(), 2u);
 }
 

@@ -99,6 +99,7 @@ absl::StatusOr<NamedServer> FindContext(const Contexts& contexts, const std::str
   const auto found = contexts.servers.find(name);
   if (found != contexts.servers.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(contexts.servers.size());
   for (const auto& [known, server] : contexts.servers) names.push_back(known);
   const auto meant = NearMiss(name, names);
   return NotFound(
@@ -119,7 +120,7 @@ absl::Status CheckContextName(std::string_view name) {
 absl::StatusOr<std::string> StoreToken(const std::string& contexts_file, const std::string& name,
                                        std::string_view token) {
   const std::filesystem::path directory = std::filesystem::path(contexts_file).parent_path() / "tokens";
-  const std::string path = std::filesystem::absolute(directory / name).string();
+  std::string path = std::filesystem::absolute(directory / name).string();
   TP_RETURN_IF_ERROR(WriteOwnersFile(path, std::string(token) + "\n"));
   return path;
 }

@@ -20,6 +20,7 @@ absl::Status RunInParallel(int workers, const std::function<absl::Status(int)>& 
   int running = workers;
   absl::Status first_error;
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<size_t>(workers));
   for (int worker = 0; worker < workers; ++worker) {
     threads.emplace_back([&, worker] {
       const absl::Status status = work(worker);

@@ -30,6 +30,8 @@ COMPILER_ARGUMENTS = (
     "-Wno-unknown-warning-option",
     # tp-rank is compiled with -specs= of musl, which is gcc's alone.
     "-Wno-unused-command-line-argument",
+    # std::stable_sort of libstdc++ 12 calls what it deprecates. What ours calls, g++ tells in every build.
+    "-Wno-deprecated-declarations",
 )
 # The analyzer follows calls into our functions, but not into templates: nearly all are the libraries', where it
 # spent three quarters of its time to report about absl's own casts. Nodes: as in its mode "shallow", a third of

@@ -33,6 +33,7 @@ class Walk {
     seq_ = row.seq;
     hash_ = row.hash;
     gpu_ms_[row.owner] += row.gpu_ms;
+    month_gpu_ms_[row.month][row.owner] += row.gpu_ms;
     return absl::OkStatus();
   }
 
@@ -53,12 +54,27 @@ class Walk {
     return Fault("usage is reported for {} owners, the ledger has {}", reported.size(), gpu_ms_.size());
   }
 
+  absl::Status CheckMonths(const std::vector<MonthUseRow>& months) const {
+    std::map<std::string, std::map<std::string, int64_t>> reported;
+    for (const MonthUseRow& row : months) reported[row.month][row.owner] = row.gpu_ms;
+    auto month = month_gpu_ms_.size() < 2 ? month_gpu_ms_.begin() : std::prev(month_gpu_ms_.end(), 2);
+    for (; month != month_gpu_ms_.end(); ++month) {
+      for (const auto& [owner, gpu_ms] : month->second) {
+        if (reported[month->first][owner] == gpu_ms) continue;
+        return Fault("use of {} in {} is reported as {} gpu_ms, the ledger rows sum to {}", owner, month->first,
+                     reported[month->first][owner], gpu_ms);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   int64_t seq() const { return seq_; }
 
  private:
   int64_t seq_ = 0;
   std::string hash_;
-  std::map<std::string, int64_t> gpu_ms_;
+  std::map<std::string, int64_t> gpu_ms_;                               // by owner
+  std::map<std::string, std::map<std::string, int64_t>> month_gpu_ms_;  // by month, then owner
 };
 
 // From where the walk stands to the last row there is.
@@ -78,11 +94,13 @@ absl::Status CheckLedger(Reader& reader) {
     TP_ASSIGN_OR_RETURN(const Meta before, reader.ReadMeta());
     TP_RETURN_IF_ERROR(WalkToEnd(reader, walk));
     TP_ASSIGN_OR_RETURN(const std::vector<UsageRow> usage, reader.Usage({}, UsageKey::kUser));
+    TP_ASSIGN_OR_RETURN(const std::vector<MonthUseRow> months, reader.MonthUse());
     TP_ASSIGN_OR_RETURN(const Meta after, reader.ReadMeta());
     // Rows that were committed meanwhile may be in one reading and not in the other: look again.
     if (after.ledger_seq != before.ledger_seq) continue;
     TP_RETURN_IF_ERROR(walk.CheckEnd(after));
-    return walk.CheckSums(usage);
+    TP_RETURN_IF_ERROR(walk.CheckSums(usage));
+    return walk.CheckMonths(months);
   }
 }
 

@@ -139,6 +139,15 @@ absl::Status MemoryStore::Commit(const Txn& txn) {
   return absl::OkStatus();
 }
 
+std::vector<MonthUseRow> MemoryStore::NewestMonths(const Data& data) {
+  const auto& months = data.month_gpu_ms;
+  std::vector<MonthUseRow> rows;
+  for (auto month = months.size() < 2 ? months.begin() : std::prev(months.end(), 2); month != months.end(); ++month) {
+    for (const auto& [owner, gpu_ms] : month->second) rows.push_back({month->first, owner, gpu_ms});
+  }
+  return rows;
+}
+
 absl::StatusOr<Loaded> MemoryStore::Load() {
   const std::lock_guard lock(mutex_);
   Loaded loaded;
@@ -150,10 +159,7 @@ absl::StatusOr<Loaded> MemoryStore::Load() {
   loaded.quota_rules = Values(data_.quota_rules);
   loaded.storage_use = Values(data_.storage_use);
   loaded.window_holds = Values(data_.window_holds);
-  const auto& months = data_.month_gpu_ms;
-  for (auto month = months.size() < 2 ? months.begin() : std::prev(months.end(), 2); month != months.end(); ++month) {
-    for (const auto& [owner, gpu_ms] : month->second) loaded.month_use.push_back({month->first, owner, gpu_ms});
-  }
+  loaded.month_use = NewestMonths(data_);
   return loaded;
 }
 
@@ -208,6 +214,7 @@ absl::StatusOr<RunPage> MemoryStore::ListRuns(const RunFilter& filter, std::opti
       break;
     }
     page.runs.push_back(run->second.value);
+    page.summaries.push_back(run->second.summary);
   }
   return page;
 }
@@ -303,6 +310,11 @@ absl::StatusOr<std::vector<core::LedgerRow>> MemoryStore::Ledger(const UsageFilt
     if (row.seq > after_seq && store::Matches(row, filter)) rows.push_back(row);
   }
   return rows;
+}
+
+absl::StatusOr<std::vector<MonthUseRow>> MemoryStore::MonthUse() {
+  const std::lock_guard lock(mutex_);
+  return NewestMonths(data_);
 }
 
 }  // namespace tp::store

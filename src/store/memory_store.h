@@ -43,6 +43,7 @@ class MemoryStore : public Store, public Reader {
   absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) override;
   absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) override;
   absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq, int limit) override;
+  absl::StatusOr<std::vector<MonthUseRow>> MonthUse() override;
 
  private:
   struct StoredRun {
@@ -78,6 +79,7 @@ class MemoryStore : public Store, public Reader {
   static bool Matches(const StoredRun& run, const RunFilter& filter);
   static void Append(Data& data, const Txn& txn);
   static void Set(Data& data, const Txn& txn);
+  static std::vector<MonthUseRow> NewestMonths(const Data& data);
 
   mutable std::mutex mutex_;
   Data data_;

@@ -108,6 +108,13 @@ struct MonthUseRow {
   bool operator==(const MonthUseRow&) const = default;
 };
 
+// What lists filter by and show, kept beside the run's steps from which it follows.
+struct RunSummary {
+  core::RunWord word = core::RunWord::kQueued;
+  int32_t retry_count = 0;  // of all steps together
+  bool operator==(const RunSummary&) const = default;
+};
+
 // Counters that never go back within an epoch.
 struct Meta {
   int64_t epoch = 1;

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/status.h"
 #include "store/micros.h"
 
@@ -195,8 +196,20 @@ bool Columns::IsNull() const { return sqlite3_column_type(query_.statement_, col
 
 void Columns::Damaged(std::string_view why) {
   if (!status_.ok()) return;
-  status_ = Error(absl::StatusCode::kDataLoss, "{}: column {} of '{}' is damaged: {}", query_.database_.path(), column_,
-                  sqlite3_sql(query_.statement_), why);
+  // The column was taken already.
+  status_ = Error(absl::StatusCode::kDataLoss, "{}: {} of the row with {} is damaged: {}", query_.database_.path(),
+                  sqlite3_column_name(query_.statement_, column_ - 1), RowName(), why);
+}
+
+// By its first column, and by a number that follows it.
+std::string Columns::RowName() const {
+  sqlite3_stmt* row = query_.statement_;
+  const auto cell = [row](int column) {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
+    return fmt::format("{} {}", sqlite3_column_name(row, column), Quoted(text == nullptr ? "" : text));
+  };
+  const bool pair = sqlite3_column_count(row) > 1 && sqlite3_column_type(row, 1) == SQLITE_INTEGER;
+  return pair ? fmt::format("{} and {}", cell(0), cell(1)) : cell(0);
 }
 
 int64_t Columns::Int64() { return sqlite3_column_int64(query_.statement_, column_++); }

@@ -168,6 +168,7 @@ class Columns {
 
  private:
   bool IsNull() const;
+  std::string RowName() const;
 
   const Query& query_;
   int column_ = 0;

@@ -100,6 +100,18 @@ Where WhereOf(const UsageFilter& filter) {
   return where;
 }
 
+struct ListedRun {
+  core::Run run;
+  RunSummary summary;
+};
+
+ListedRun ReadListed(Columns& columns) {
+  ListedRun row;
+  row.run = ReadRun(columns);
+  row.summary = ReadSummary(columns);
+  return row;
+}
+
 int64_t ReadNumber(Columns& columns) { return columns.Int64(); }
 
 // What usage is summed from, without the text that only an audit needs.
@@ -200,13 +212,19 @@ absl::StatusOr<int64_t> SqliteReader::LastRun(const std::string& owner) {
 absl::StatusOr<RunPage> SqliteReader::ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) {
   TP_RETURN_IF_ERROR(CheckLimit(limit));
   return Read<RunPage>([&](Database& database) -> absl::StatusOr<RunPage> {
+    static const std::string columns = fmt::format("{}, {}", kRunColumns, kSummaryColumns);
     // One more than asked for, to know whether there is a next page.
-    TP_ASSIGN_OR_RETURN(std::vector<core::Run> runs, SelectAll(database, kRunColumns, "run", WhereOf(filter, before),
-                                                               "n DESC", int64_t{limit} + 1, ReadRun));
+    TP_ASSIGN_OR_RETURN(std::vector<ListedRun> listed, SelectAll(database, columns, "run", WhereOf(filter, before),
+                                                                 "n DESC", int64_t{limit} + 1, ReadListed));
     RunPage page;
-    if (runs.size() > static_cast<size_t>(limit)) {
-      runs.pop_back();
-      page.next_before = runs.back().n;
+    if (listed.size() > static_cast<size_t>(limit)) {
+      listed.pop_back();
+      page.next_before = listed.back().run.n;
+    }
+    std::vector<core::Run> runs;
+    for (ListedRun& row : listed) {
+      runs.push_back(std::move(row.run));
+      page.summaries.push_back(row.summary);
     }
     TP_ASSIGN_OR_RETURN(page.runs, Complete(database, std::move(runs)));
     return page;
@@ -316,6 +334,10 @@ absl::StatusOr<std::vector<core::LedgerRow>> SqliteReader::Ledger(const UsageFil
     where.Add("seq > ?", {after_seq});
     return SelectAll(database, kLedgerColumns, "ledger", where, "seq", limit, ReadLedger);
   });
+}
+
+absl::StatusOr<std::vector<MonthUseRow>> SqliteReader::MonthUse() {
+  return Read<std::vector<MonthUseRow>>(SelectMonthUse);
 }
 
 }  // namespace tp::store

@@ -33,6 +33,7 @@ class SqliteReader : public Reader {
   absl::StatusOr<std::optional<TokenRow>> FindToken(const std::string& id) override;
   absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) override;
   absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq, int limit) override;
+  absl::StatusOr<std::vector<MonthUseRow>> MonthUse() override;
 
   // Of all calls so far.
   QueryCost cost() const;

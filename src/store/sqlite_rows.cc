@@ -218,13 +218,21 @@ core::Run ReadRun(Columns& columns) {
   return run;
 }
 
+const std::string_view kSummaryColumns = "word, retry_count";
+
+RunSummary ReadSummary(Columns& columns) {
+  RunSummary summary;
+  summary.word = columns.Enum<core::RunWord>();
+  summary.retry_count = columns.Int32();
+  return summary;
+}
+
 absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary& summary, absl::Time changed_at) {
-  constexpr std::string_view kSummaryColumns = "word, word_changed_at_us, retry_count";
-  static const std::string sql =
-      UpsertSql("run", fmt::format("{}, {}", kRunColumns, kSummaryColumns), "n", kSummaryColumns);
+  const std::string kept = fmt::format("{}, word_changed_at_us", kSummaryColumns);
+  static const std::string sql = UpsertSql("run", fmt::format("{}, {}", kRunColumns, kept), "n", kept);
   TP_RETURN_IF_ERROR(Query(database, sql)
                          .Bind(run.n, run.slug, run.owner, run.project, run.snapshot_id, run.priority, run.created_at,
-                               run.snapshot_available, run.removed_at, summary.word, changed_at, summary.retry_count)
+                               run.snapshot_available, run.removed_at, summary.word, summary.retry_count, changed_at)
                          .Run());
   return WriteLabels(database, run);
 }
@@ -402,6 +410,27 @@ absl::Status WriteLedger(Database& database, const core::LedgerRow& row) {
       .Run();
 }
 
+namespace {
+
+MonthUseRow ReadMonthUse(Columns& columns) {
+  MonthUseRow row;
+  row.month = columns.Text();
+  row.owner = columns.Text();
+  row.gpu_ms = columns.Int64();
+  return row;
+}
+
+}  // namespace
+
+// Two seeks in the index find the months.
+absl::StatusOr<std::vector<MonthUseRow>> SelectMonthUse(Database& database) {
+  Query query(database,
+              "SELECT month, owner, sum(gpu_ms) FROM ledger WHERE month >= coalesce("
+              "(SELECT max(month) FROM ledger WHERE month < (SELECT max(month) FROM ledger)), '') "
+              "GROUP BY month, owner ORDER BY month, owner");
+  return ReadAll(query, ReadMonthUse);
+}
+
 // --- Requests, snapshots, tokens, audit -----------------------------------------------------------
 
 const std::string_view kRequestColumns = "principal, request_id, method, body_sha256, run, note";
@@ -504,14 +533,6 @@ WindowHoldRow ReadWindowHold(Columns& columns) {
 absl::Status WriteWindowHold(Database& database, const WindowHoldRow& row) {
   static const std::string sql = UpsertSql("window_hold", kWindowHoldColumns, "series");
   return Query(database, sql).Bind(row.series, row.until, row.set_by).Run();
-}
-
-MonthUseRow ReadMonthUse(Columns& columns) {
-  MonthUseRow row;
-  row.month = columns.Text();
-  row.owner = columns.Text();
-  row.gpu_ms = columns.Int64();
-  return row;
 }
 
 // --- Meta -----------------------------------------------------------------------------------------

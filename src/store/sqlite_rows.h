@@ -23,6 +23,7 @@ inline constexpr std::string_view kUnfinished = "word IN ('QUEUED', 'SUBMITTED',
 
 // Column lists for `SELECT`; ReadX takes them from a row in this order.
 extern const std::string_view kRunColumns;
+extern const std::string_view kSummaryColumns;
 extern const std::string_view kStepColumns;
 extern const std::string_view kEventColumns;
 extern const std::string_view kOutboxColumns;
@@ -34,7 +35,8 @@ extern const std::string_view kQuotaRuleColumns;
 extern const std::string_view kStorageUseColumns;
 extern const std::string_view kWindowHoldColumns;
 
-core::Run ReadRun(Columns& columns);    // without its labels
+core::Run ReadRun(Columns& columns);  // without its labels
+RunSummary ReadSummary(Columns& columns);
 core::Step ReadStep(Columns& columns);  // without its attempt
 EventRow ReadEvent(Columns& columns);
 OutboxRow ReadOutbox(Columns& columns);
@@ -45,7 +47,6 @@ Meta ReadMeta(Columns& columns);
 core::QuotaRule ReadQuotaRule(Columns& columns);
 StorageUseRow ReadStorageUse(Columns& columns);
 WindowHoldRow ReadWindowHold(Columns& columns);
-MonthUseRow ReadMonthUse(Columns& columns);  // of `month, owner, gpu_ms`
 inline std::string ReadText(Columns& columns) { return columns.Text(); }
 
 // All rows of the query. Read is one of the functions above.
@@ -76,6 +77,9 @@ absl::StatusOr<std::optional<Row>> ReadOne(Query& query, Row (*read)(Columns&)) 
 
 // The runs with their labels, steps and attempts, in the order of `runs`; a fixed number of statements.
 absl::StatusOr<std::vector<core::RunWithSteps>> Complete(Database& database, std::vector<core::Run> runs);
+
+// Of the newest two months in the ledger.
+absl::StatusOr<std::vector<MonthUseRow>> SelectMonthUse(Database& database);
 
 // Inserts or replaces. `summary` counts for a run that is new; WriteSummary changes it afterwards.
 absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary& summary, absl::Time changed_at);

@@ -47,15 +47,6 @@ absl::StatusOr<std::vector<Row>> SelectAll(Database& database, std::string_view 
   return ReadAll(query, read);
 }
 
-// Two seeks in the index find the newest two months.
-absl::StatusOr<std::vector<MonthUseRow>> SelectMonthUse(Database& database) {
-  Query query(database,
-              "SELECT month, owner, sum(gpu_ms) FROM ledger WHERE month >= coalesce("
-              "(SELECT max(month) FROM ledger WHERE month < (SELECT max(month) FROM ledger)), '') "
-              "GROUP BY month, owner ORDER BY month, owner");
-  return ReadAll(query, ReadMonthUse);
-}
-
 }  // namespace
 
 SqliteStore::SqliteStore(Database database, LockFile* lock) : database_(std::move(database)), lock_(lock) {

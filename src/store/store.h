@@ -45,6 +45,7 @@ struct RunFilter {
 // Newest first by n, a total order.
 struct RunPage {
   std::vector<core::RunWithSteps> runs;
+  std::vector<RunSummary> summaries;   // as they are kept, of each of the runs
   std::optional<int64_t> next_before;  // pass as `before` for the next page
 };
 
@@ -93,9 +94,16 @@ class Reader {
   virtual absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) = 0;
   virtual absl::StatusOr<std::vector<core::LedgerRow>> Ledger(const UsageFilter& filter, int64_t after_seq,
                                                               int limit) = 0;
+  virtual absl::StatusOr<std::vector<MonthUseRow>> MonthUse() = 0;  // that of Loaded
 };
 
-// Walks the whole ledger chain and compares the aggregates; the first fault found, or OK.
+// `tpd fsck`; DATA_LOSS names the first row that is wrong. A commit meanwhile is no fault.
+
+// Walks the whole ledger chain and compares the aggregates with what the rows come to.
 absl::Status CheckLedger(Reader& reader);
+
+// Every run, removed ones too: the rules that its steps keep, what is kept beside them, and that each
+// attempt was billed what was metered. Returns how many there are.
+absl::StatusOr<int64_t> CheckRuns(Reader& reader);
 
 }  // namespace tp::store

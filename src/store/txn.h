@@ -31,13 +31,6 @@ struct RunChange {
 };
 std::map<int64_t, RunChange> ChangesByRun(const Txn& txn);
 
-// What lists filter by and show, kept with the run's row.
-struct RunSummary {
-  core::RunWord word = core::RunWord::kQueued;
-  int32_t retry_count = 0;  // of all steps together
-  bool operator==(const RunSummary&) const = default;
-};
-
 // `steps` are all steps of run `n`, by index. FAILED_PRECONDITION where one is missing.
 absl::StatusOr<RunSummary> Summarize(int64_t n, const std::vector<core::Step>& steps);
 

@@ -30,6 +30,7 @@ class MockReader : public store::Reader {
               (override));
   MOCK_METHOD(absl::StatusOr<std::vector<core::LedgerRow>>, Ledger, (const store::UsageFilter&, int64_t, int),
               (override));
+  MOCK_METHOD(absl::StatusOr<std::vector<store::MonthUseRow>>, MonthUse, (), (override));
 };
 
 using FoundToken = std::optional<store::TokenRow>;

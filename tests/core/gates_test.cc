@@ -29,9 +29,7 @@ class Gates : public ::testing::Test {
     return registry;
   }
 
-  std::vector<GateVerdict> Closed(size_t step = 0) {
-    return ClosedGates({run_, run_.steps[step], &shape_, Now()});
-  }
+  std::vector<GateVerdict> Closed(size_t step = 0) { return ClosedGates({run_, run_.steps[step], &shape_, Now()}); }
 
   Situation Now() const {
     return {.policy = policy_,
@@ -143,8 +141,7 @@ TEST_F(Gates, QuotaOfStorageHoldsUntilItIsMeasured) {
   EXPECT_EQ(Closed()[0].gate, GateKind::kQuotaStorage);
   EXPECT_EQ(Closed()[0].sentence, "your storage has not been measured yet; waits for the first scan");
   use_.storage = StorageUse{.bytes = int64_t{3} << 29, .scanned_at = now_ - absl::Minutes(4)};
-  EXPECT_EQ(Closed()[0].sentence,
-            "your storage: 1.5 GiB of 1.0 GiB used, measured 4m ago; remove runs with tp rm");
+  EXPECT_EQ(Closed()[0].sentence, "your storage: 1.5 GiB of 1.0 GiB used, measured 4m ago; remove runs with tp rm");
   use_.storage->bytes = 1;
   EXPECT_TRUE(Closed().empty());
 }

@@ -196,7 +196,8 @@ bool TwinOverQuota(const TwinWorld& world, core::StepRef ref) {
     ++live;
     gpus += Gpus(job, "");
   }
-  return (Gpus(started, "") > 0 && found->second.gpus && gpus > *found->second.gpus) || (found->second.jobs && live > *found->second.jobs);
+  return (Gpus(started, "") > 0 && found->second.gpus && gpus > *found->second.gpus) ||
+         (found->second.jobs && live > *found->second.jobs);
 }
 
 }  // namespace tp::plan

@@ -405,7 +405,7 @@ rc::Gen<Op> AnyOp() {
 }
 
 constexpr int kHistories = 100;      // what the library does by itself
-constexpr size_t kOperations = 120; // each
+constexpr size_t kOperations = 120;  // each
 
 TEST(Twin, StartsTheSameInTheSameOrder) {
   int64_t starts = 0;

@@ -525,6 +525,8 @@ TEST(Twins, AgreeOnRandomHistories) {
       const RunPage expected = *memory.reader().ListRuns(filter, std::nullopt, limit);
       const RunPage page = *sqlite.reader().ListRuns(filter, std::nullopt, limit);
       ASSERT_EQ(page.runs, expected.runs) << "seed " << seed << " commit " << commit;
+      ASSERT_EQ(page.summaries, expected.summaries);
+      ASSERT_EQ(*sqlite.reader().MonthUse(), *memory.reader().MonthUse());
       ASSERT_EQ(page.next_before, expected.next_before);
     }
   }

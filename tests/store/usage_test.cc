@@ -245,6 +245,25 @@ TEST_F(CheckLedgerTest, FindsWrongAggregates) {
   EXPECT_THAT(std::string(CheckLedger(store).message()), HasSubstr("usage of ben"));
 }
 
+class WrongMonths : public MemoryStore {
+ public:
+  absl::StatusOr<std::vector<MonthUseRow>> MonthUse() override {
+    std::vector<MonthUseRow> rows = *MemoryStore::MonthUse();
+    rows.back().gpu_ms += 1;
+    return rows;
+  }
+};
+
+TEST_F(CheckLedgerTest, FindsWrongMonths) {
+  WrongMonths store;
+  Author author;
+  BillSome(author);
+  author.Bill(7, "ben", At(40 * kDay), At(40 * kDay + 1), 2);
+  ASSERT_TRUE(store.Commit(author.Take()).ok());
+  EXPECT_EQ(CheckLedger(store).message(),
+            "use of ben in 2026-02 is reported as 2001 gpu_ms, the ledger rows sum to 2000");
+}
+
 // Every column of every row of the real table, changed by somebody with the file in their hands.
 TEST(CheckSqliteLedger, FindsEveryChangeOfEveryColumn) {
   TempDir directory;
@@ -285,7 +304,9 @@ TEST(CheckSqliteLedger, FindsEveryChangeOfEveryColumn) {
       const absl::Status status =
           file->Execute(fmt::format("UPDATE ledger SET {} = {} WHERE seq = {}", column, changed, seq));
       ASSERT_TRUE(status.ok()) << status;
-      EXPECT_EQ(CheckLedger(**reader).code(), absl::StatusCode::kDataLoss) << column << " of row " << seq;
+      const absl::Status fault = CheckLedger(**reader);
+      EXPECT_EQ(fault.code(), absl::StatusCode::kDataLoss) << column << " of row " << seq;
+      EXPECT_THAT(std::string(fault.message()), HasSubstr(fmt::format("row {}", seq))) << column;
       ++changes;
       ASSERT_TRUE(file->Execute("DELETE FROM ledger; INSERT INTO ledger SELECT * FROM kept").ok());
       ASSERT_TRUE(CheckLedger(**reader).ok()) << "after " << column << " was put back";

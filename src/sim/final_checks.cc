@@ -125,8 +125,8 @@ void CheckBills(Server& server, const World& world, const Monitor& monitor, Jour
     const bool ran = attempt.AllStarted() && attempt.plan.story != Story::kNoRecords;
     if (ran && !monitor.billed().contains(attempt.ref)) journal.Break("{} ran and is not billed", key);
   }
-  if (const absl::Status status = store::CheckLedger(server.store()); !status.ok()) {
-    journal.Break("{}", Message(status));
+  for (const absl::Status& status : {store::CheckLedger(server.store()), store::CheckRuns(server.store()).status()}) {
+    if (!status.ok()) journal.Break("{}", Message(status));
   }
 }
 

@@ -87,7 +87,7 @@ FOLDERS = [
     _folder("cli", LIBS, RPC, "base decode snapshot_manifest public json cli11 posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
-    _folder("tests/bench", "", TEST_LIBS, RPC),
+    _folder("tests/bench", "core plan loop store_interface public tp/backend.h", TEST_LIBS, RPC),
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),
     _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli"),
     _folder("tests/tpd", TESTED, TEST_LIBS, "api tpd"),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/boxed.h"
 #include "core/ids.h"
 #include "core/state.h"
 #include "tp/launch.h"
@@ -207,7 +208,7 @@ struct Step {
   absl::Duration ran;     // RUNNING time that counts against time_limit, past attempts included
   bool ever_ran = false;  // reached RUNNING, in any attempt: only then does it retry by itself
 
-  std::optional<Attempt> attempt;  // exactly in SUBMITTED, PENDING and RUNNING
+  Boxed<Attempt> attempt;          // exactly in SUBMITTED, PENDING and RUNNING
   std::optional<Failure> failure;  // exactly in FAILED, and in STOPPED by a dependency
   std::string exit;                // how the last attempt ended, in words
   std::vector<PastAttempt> past;

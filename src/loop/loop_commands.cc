@@ -14,8 +14,8 @@
 namespace tp::loop {
 namespace {
 
-// Answers that the Reader may not show yet are kept here; it has all older ones.
-constexpr size_t kRememberedRequests = 100'000;
+// Answers that the Reader may not show yet are kept here, those of two commits; it has all older ones.
+constexpr size_t kRememberedRequests = 10'000;
 
 // An admin pauses a run of their own as its owner, yet lifts whatever holds it.
 core::Holder PauserOf(const Principal& who, const core::Run& run) {

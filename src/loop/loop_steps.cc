@@ -70,7 +70,8 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
 // again every few seconds for a day fills it otherwise.
 void Loop::LogTaken(const core::Step& step, const core::Event& event, const std::vector<core::Taken>& taken) {
   for (const core::Taken& row : taken) {
-    const bool silent = row.note.empty() || row.note == last_notes_[step.ref];
+    const auto last = last_notes_.find(step.ref);
+    const bool silent = row.note.empty() || (last != last_notes_.end() && row.note == last->second);
     if (row.from == row.to && silent) continue;
     Log(step, core::Name(core::KindOf(event)), row.from, row.to, row.note);
   }
@@ -78,7 +79,11 @@ void Loop::LogTaken(const core::Step& step, const core::Event& event, const std:
 
 void Loop::Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to,
                std::string note) {
-  last_notes_[step.ref] = note;
+  if (note.empty()) {
+    last_notes_.erase(step.ref);
+  } else {
+    last_notes_[step.ref] = note;
+  }
   store::EventRow row;
   row.revision = ++meta_.revision;
   row.at = now_;

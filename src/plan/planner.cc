@@ -199,6 +199,7 @@ void Planner::SetReady(core::StepRef ref, Queued& queued, bool ready) {
   if (job_class.ready.empty()) {
     Leave(job_class);
   } else if (was_first && job_class.place == Place::kRoom) {
+    ++counters_.woken;  // the next one of its class may go as well
     room_.Put(job_class);
     Disturb(job_class.shape->series);
   }

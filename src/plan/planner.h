@@ -49,7 +49,7 @@ struct ShapeChange {
 
 struct PlannerCounters {
   int64_t evaluations = 0;  // classes judged
-  int64_t woken = 0;        // classes that something may have opened
+  int64_t woken = 0;        // classes that something may have opened, the next step of one included
   int64_t passes = 0;
 };
 

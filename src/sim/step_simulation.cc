@@ -267,7 +267,7 @@ class StepSimulation {
 
   void Happen(const core::Event& event) {
     if (journal_.failed()) return;
-    const std::optional<core::Attempt> before = step_.attempt;
+    const Boxed<core::Attempt> before = step_.attempt;
     auto transition = core::Apply(table_.table(), step_, event, timeline_.now(), policy_);
     if (!transition.ok()) {
       if (!core::IsRequest(core::KindOf(event))) journal_.Break("{}", Message(transition.status()));
@@ -275,7 +275,7 @@ class StepSimulation {
     }
     step_ = std::move(transition->next);
     if (std::string broken = core::BrokenInvariant(step_); !broken.empty()) journal_.Break("{}", broken);
-    const std::optional<core::Attempt>& attempt = step_.attempt ? step_.attempt : before;
+    const Boxed<core::Attempt>& attempt = step_.attempt ? step_.attempt : before;
     for (const core::Effect& effect : transition->effects) CarryOut(effect, *attempt);
     if (before && !step_.attempt) sink_.Untrack(before->key);
     if (step_.attempt && core::AllClean(*step_.attempt) && rng_.Chance(100)) StopSoon();

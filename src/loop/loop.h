@@ -99,6 +99,7 @@ class Loop {
   // When Turn has something to do although no message came.
   std::optional<absl::Time> NextTimer() const;
 
+  const Settings& settings() const { return settings_; }
   const Counters& counters() const { return counters_; }
   const plan::Planner& planner() const { return planner_; }
   // For invariants in tests and the simulator.

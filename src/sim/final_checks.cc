@@ -19,8 +19,13 @@ bool WaitsForOthers(const core::RunWithSteps& run, const core::Step& step) {
   return core::Dependency(run, step) == core::DependencyState::kWaiting;
 }
 
+// No window is left that would have to open.
+bool PausedForGood(const core::RunWithSteps& run, const core::Step& step) {
+  return step.pause.owner || step.pause.admin || !run.run.snapshot_available;
+}
+
 std::string WhyRestless(const core::RunWithSteps& run, const core::Step& step) {
-  const bool rests = core::IsTerminal(step.state) || (step.state == JobState::kPaused && step.pause.any()) ||
+  const bool rests = core::IsTerminal(step.state) || (step.state == JobState::kPaused && PausedForGood(run, step)) ||
                      (step.state == JobState::kQueued && WaitsForOthers(run, step));
   if (rests) return "";
   std::string text = fmt::format("run {} step {} is {}", step.ref.run, step.ref.step, core::Name(step.state));

@@ -44,6 +44,13 @@ core::Registry MakeFleet(const Options& options, bool shrunk) {
   }
   registry.series["cpu"] = MakeSeries("cpu", 0, 2, "cpu/default");
   registry.series["gpu"] = MakeSeries("gpu", options.cards_per_node, options.nodes, "gpu/default");
+  if (!options.admin.hours.empty()) {
+    core::Window window;
+    window.open = options.admin.hours;
+    window.grace = options.admin.grace;
+    window.min_remaining = options.admin.min_remaining;
+    registry.series["gpu"].windows = {window};
+  }
   // Some nodes belong to a second series: their cards still exist once.
   core::Series shared = MakeSeries("gpu", options.cards_per_node, options.nodes - 1, "gpu/default");
   shared.name = "shared";

@@ -4,6 +4,7 @@
 
 #include "core/gates.h"
 #include "core/resource.h"
+#include "core/windows.h"
 #include "sim/bills.h"
 
 namespace tp::sim {
@@ -78,6 +79,10 @@ void Monitor::Launching(store::MemoryStore& store, const AttemptTarget& target, 
 void Monitor::Restarted(const loop::Loop& loop) {
   states_.clear();
   paths_.clear();
+  against_window_.clear();
+  for (const auto& [n, run] : loop.runs()) {
+    for (const core::Step& step : run.steps) admitted_[step.ref] = step.attempt ? step.attempt->number : 0;
+  }
   std::map<std::string, const core::Step*> live;
   for (const auto& [n, run] : loop.runs()) {
     for (const core::Step& step : run.steps) {
@@ -94,6 +99,8 @@ void Monitor::Turned(const loop::Loop& loop, bool quiet) {
   CheckPaths(loop);
   for (const auto& [n, run] : loop.runs()) promises_.Check(run);
   CheckCards(loop);
+  CheckAdmissions(loop);
+  if (quiet) CheckWindows(loop);
   if (!quiet || turns_ % kOverlookedEveryTurns != 0) return;
   for (const core::StepRef& ref : Overlooked(loop, timeline_.wall())) {
     journal_.Break("run {} step {} could start and nobody looks at it", ref.run, ref.step);
@@ -134,6 +141,80 @@ void Monitor::CheckCards(const loop::Loop& loop) {
     }
   }
   if (core::Capacity::Oversubscribed(live)) journal_.Break("two live attempts hold the same card");
+}
+
+// What started in this turn, by what is in force in it.
+void Monitor::CheckAdmissions(const loop::Loop& loop) {
+  const plan::Planner& planner = loop.planner();
+  for (const auto& [n, run] : loop.runs()) {
+    for (const core::Step& step : run.steps) {
+      int32_t& newest = admitted_[step.ref];
+      if (!step.attempt || step.attempt->number == newest) continue;
+      newest = step.attempt->number;
+      CheckQuota(loop, run, *step.attempt);
+      const core::Schedule schedule = core::ScheduleOf(planner.registry(), step.attempt->shape, planner.held_open());
+      if (!core::StandingAt(schedule, timeline_.wall()).open) {
+        journal_.Break("run {} step {} starts although its window is closed", n, step.ref.step);
+      }
+    }
+  }
+}
+
+void Monitor::CheckQuota(const loop::Loop& loop, const core::RunWithSteps& run, const core::Attempt& attempt) {
+  int64_t jobs = 0;
+  int64_t gpus = 0;
+  int64_t of_series = 0;
+  for (const auto& [n, other] : loop.runs()) {
+    for (const core::Step& step : other.steps) {
+      if (!step.attempt || other.run.owner != run.run.owner) continue;
+      jobs += 1;
+      gpus += step.attempt->cards();
+      for (const PoolPlacement& pool : step.attempt->placement) of_series += pool.series == "gpu" ? pool.cards() : 0;
+    }
+  }
+  const core::QuotaLimits limits = loop.planner().quotas().LimitsOf(run.run.owner, timeline_.wall());
+  const auto series = limits.series_gpus.find("gpu");
+  const bool uses_series = std::any_of(attempt.placement.begin(), attempt.placement.end(),
+                                       [](const PoolPlacement& pool) { return pool.series == "gpu"; });
+  const bool over = (limits.jobs && jobs > *limits.jobs) ||
+                    (limits.gpus && attempt.cards() > 0 && gpus > *limits.gpus) ||
+                    (uses_series && series != limits.series_gpus.end() && of_series > series->second);
+  if (over) journal_.Break("run {} starts above the quota of {}", run.run.n, run.run.owner);
+}
+
+// What its window asks for and has not been done; empty: nothing.
+std::string Monitor::AgainstWindow(const loop::Loop& loop, const core::RunWithSteps& run,
+                                   const core::Step& step) const {
+  const plan::Planner& planner = loop.planner();
+  const bool live = step.attempt && !step.attempt->ending && !step.stop_requested && !step.pause.window;
+  const bool paused = step.state == JobState::kPaused && step.pause.window && run.run.snapshot_available;
+  if (!live && !paused) return "";
+  const auto shape = core::ResolveShape(planner.registry(), step.spec.profiles);
+  if (!step.attempt && !shape.ok()) return "";
+  const core::Schedule schedule =
+      core::ScheduleOf(planner.registry(), step.attempt ? step.attempt->shape : *shape, planner.held_open());
+  const bool open = core::StandingAt(schedule, timeline_.wall()).open;
+  if (live && !open) return "lives on although its window is closed";
+  if (paused && open) return "stays paused although its window is open";
+  return "";
+}
+
+void Monitor::CheckWindows(const loop::Loop& loop) {
+  const absl::Duration patience = loop.settings().policy.min_flip + absl::Seconds(15);
+  std::map<core::StepRef, int64_t> against;
+  for (const auto& [n, run] : loop.runs()) {
+    for (const core::Step& step : run.steps) {
+      const std::string what = AgainstWindow(loop, run, step);
+      if (what.empty()) continue;
+      const auto known = against_window_.find(step.ref);
+      const int64_t since = known == against_window_.end() ? timeline_.now_us() : known->second;
+      against[step.ref] = since;
+      if (absl::Microseconds(timeline_.now_us() - since) > patience) {
+        journal_.Break("run {} step {} {}", n, step.ref.step, what);
+      }
+    }
+  }
+  against_window_ = std::move(against);
 }
 
 std::vector<core::StepRef> Monitor::Overlooked(const loop::Loop& loop, absl::Time now) {

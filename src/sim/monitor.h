@@ -40,6 +40,10 @@ class Monitor : public RowRules {
  private:
   void CheckPaths(const loop::Loop& loop);
   void CheckCards(const loop::Loop& loop);
+  void CheckAdmissions(const loop::Loop& loop);
+  void CheckQuota(const loop::Loop& loop, const core::RunWithSteps& run, const core::Attempt& attempt);
+  void CheckWindows(const loop::Loop& loop);
+  std::string AgainstWindow(const loop::Loop& loop, const core::RunWithSteps& run, const core::Step& step) const;
 
   const Timeline& timeline_;
   Journal& journal_;
@@ -47,6 +51,8 @@ class Monitor : public RowRules {
   const Promises& promises_;
   std::map<core::StepRef, core::JobState> states_;
   std::map<core::StepRef, std::vector<std::pair<core::JobState, core::JobState>>> paths_;  // of this turn
+  std::map<core::StepRef, int32_t> admitted_;                                              // the newest attempt
+  std::map<core::StepRef, int64_t> against_window_;  // since when, in virtual time
   std::set<std::string> launched_;
   std::map<core::StepRef, int32_t> last_launched_;
   std::set<core::AttemptRef> billed_;

@@ -98,6 +98,26 @@ UserPlan DrawUsers(Rng& rng) {
   return plan;
 }
 
+// Open for some of every few minutes, so that a history of minutes sees it open and close.
+std::vector<core::OpenInterval> DrawHours(Rng& rng) {
+  std::vector<core::OpenInterval> hours;
+  const auto period = static_cast<int>(rng.Between(2, 60));
+  const auto open = static_cast<int>(rng.Between(1, period));
+  for (int day = 0; day < 7; ++day) {
+    for (int minute = 0; minute + open <= 24 * 60; minute += period) hours.push_back({day, minute, minute + open});
+  }
+  return hours;
+}
+
+AdminPlan DrawAdmin(Rng& rng) {
+  AdminPlan plan;
+  plan.between_edits = SometimesEvery(rng, {kSecond, 2 * kMinute});
+  if (rng.Chance(400)) plan.hours = DrawHours(rng);
+  plan.grace = absl::Seconds(rng.Between(0, 60));
+  plan.min_remaining = absl::Seconds(rng.Between(0, 120));
+  return plan;
+}
+
 core::Policy DrawPolicy(Rng& rng) {
   core::Policy policy;
   policy.stop_grace = absl::Seconds(rng.Between(1, 30));
@@ -110,6 +130,9 @@ core::Policy DrawPolicy(Rng& rng) {
   policy.infrastructure_retries = static_cast<int32_t>(rng.Between(0, 3));
   policy.retry_cooldown = absl::Seconds(rng.Between(0, 60));
   policy.relaunch_backoff_max = absl::Seconds(rng.Between(1, 600));
+  policy.aging = absl::Seconds(rng.Between(0, 600));
+  policy.default_time_limit = absl::Seconds(rng.Between(60, 3600));
+  policy.min_flip = absl::Seconds(rng.Between(0, 60));
   return policy;
 }
 
@@ -130,6 +153,7 @@ Options Options::Draw(uint64_t seed, Rng& rng) {
   options.server = DrawServer(rng);
   options.users = DrawUsers(rng);
   options.policy = DrawPolicy(rng);
+  options.admin = DrawAdmin(rng);
   return options;
 }
 
@@ -145,6 +169,7 @@ void Calm(Options& options) {
   options.server.between_crashes = {};
   options.server.between_clock_sets = {};
   options.users.between_reloads = {};
+  options.admin = {};
 }
 
 }  // namespace tp::sim

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "core/registry.h"
 #include "core/step.h"
 #include "sim/rng.h"
 
@@ -90,6 +92,13 @@ struct UserPlan {
   Span between_reloads;   // zero: the registry stays as it is
 };
 
+struct AdminPlan {
+  Span between_edits;                     // of quotas and windows; zero: none
+  std::vector<core::OpenInterval> hours;  // of the series `gpu`; empty: always open
+  absl::Duration grace;
+  absl::Duration min_remaining;
+};
+
 struct Options {
   uint64_t seed = 0;
   int64_t start_unix_us = 0;
@@ -101,6 +110,7 @@ struct Options {
   Pace pace;
   ServerFaults server;
   UserPlan users;
+  AdminPlan admin;
   core::Policy policy;
 
   static Options Draw(uint64_t seed, Rng& rng);

@@ -1,5 +1,6 @@
 #include "sim/simulation.h"
 
+#include "sim/admin.h"
 #include "sim/final_checks.h"
 #include "sim/fleet.h"
 #include "sim/monitor.h"
@@ -34,7 +35,8 @@ class Simulation {
         monitor_(*plan.defects.table, policy_, timeline_, journal_, world_, promises_),
         table_(*plan.defects.table, monitor_),
         server_(options_, plan_.defects, table_.table(), timeline_, rng_, journal_, sink_),
-        users_(options_, plan_.defects, timeline_, rng_, journal_, server_, promises_) {
+        users_(options_, plan_.defects, timeline_, rng_, journal_, server_, promises_),
+        admin_(options_, timeline_, rng_, journal_, server_) {
     if (plan.defects.claims_ignored) world_.IgnoreClaims();
     world_.SetChanged([this](const std::string& key) { sink_.Wake(key); });
     sink_.OnLaunch([this](const AttemptTarget& target, const LaunchSpec& spec) {
@@ -58,6 +60,7 @@ class Simulation {
     server_.StartCrashes();
     server_.StartClockSets();
     users_.Start();
+    admin_.Start();
     Stormy();
     if (!journal_.failed()) Calmly();
     if (!journal_.failed()) CheckAtRest(server_, world_, promises_, monitor_, timeline_.wall(), journal_);
@@ -74,18 +77,21 @@ class Simulation {
     Calm(options_);
     world_.EndOutages();
     users_.Stop();
+    admin_.Stop();
     server_.Reload(std::make_shared<core::Registry>(MakeFleet(options_, false)));
     const int64_t deadline_us = timeline_.now_us() + kLongestCalm;
     for (int64_t events = 1; !journal_.failed(); ++events) {
       const bool look = events % kLookEveryEvents == 0;
-      if (look && users_.Content() && AtRest(server_)) return;
+      if (look && Content() && AtRest(server_)) return;
       if (timeline_.now_us() > deadline_us || events > kMostCalmEvents || !timeline_.Step()) {
-        if (AtRest(server_) && users_.Content()) return;
+        if (AtRest(server_) && Content()) return;
         journal_.Break("it does not come to rest: {}", Restless(server_));
         return;
       }
     }
   }
+
+  bool Content() const { return users_.Content() && admin_.Content(); }
 
   SimulationResult Result() {
     const auto page = server_.store().ListRuns({}, std::nullopt, kAllRuns);
@@ -121,6 +127,7 @@ class Simulation {
   WatchedTable table_;
   Server server_;
   Users users_;
+  Admin admin_;
   int64_t restarts_ = 0;
 };
 

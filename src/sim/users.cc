@@ -15,9 +15,6 @@ constexpr Span kPatience = {2 * kSecond, 30 * kSecond};
 constexpr Span kImpatience = {kMillisecond, 100 * kMillisecond};
 constexpr int kMostTries = 12;
 
-const std::vector<std::string> kOwners = {"ada", "bob", "eve"};
-constexpr std::string_view kAdmin = "root";
-
 }  // namespace
 
 Users::Users(const Options& options, const Defects& defects, Timeline& timeline, Rng& rng, Journal& journal,

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/defects.h"
@@ -18,6 +19,9 @@
 #include "sim/timeline.h"
 
 namespace tp::sim {
+
+inline const std::vector<std::string> kOwners = {"ada", "bob", "eve"};
+inline constexpr std::string_view kAdmin = "root";
 
 class Users {
  public:

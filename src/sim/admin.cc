@@ -1,0 +1,83 @@
+#include "sim/admin.h"
+
+#include <utility>
+
+#include "sim/units.h"
+#include "sim/users.h"
+
+namespace tp::sim {
+namespace {
+
+constexpr Span kAskAgain = {5 * kSecond, 10 * kSecond};
+
+}  // namespace
+
+Admin::Admin(const Options& options, Timeline& timeline, Rng& rng, Journal& journal, Server& server)
+    : options_(options), timeline_(timeline), rng_(rng), journal_(journal), server_(server) {}
+
+void Admin::Start() {
+  if (options_.admin.between_edits.high_us == 0) return;
+  acting_ = true;
+  ActLater();
+}
+
+void Admin::Stop() {
+  acting_ = false;
+  LiftLimits();
+}
+
+void Admin::ActLater() {
+  timeline_.In(rng_.Draw(options_.admin.between_edits), [this] {
+    if (!acting_) return;
+    if (server_.up()) Act();
+    ActLater();
+  });
+}
+
+void Admin::Act() {
+  if (!options_.admin.hours.empty() && rng_.Chance(200)) return HoldOpen();
+  const std::string user = rng_.Pick(kOwners);
+  core::QuotaLimits limits;
+  const int64_t cards = int64_t{options_.nodes} * options_.cards_per_node;
+  if (rng_.Chance(600)) limits.gpus = rng_.Between(0, cards);
+  if (rng_.Chance(300)) limits.jobs = rng_.Between(0, 3);
+  if (rng_.Chance(300)) limits.series_gpus["gpu"] = rng_.Between(0, cards);
+  limited_.insert(user);
+  SetQuota(user, std::move(limits));
+}
+
+void Admin::SetQuota(const std::string& user, core::QuotaLimits limits) {
+  const bool lifted = limits.empty();
+  loop::SetQuota set{.user = user, .from = std::nullopt, .until = std::nullopt, .limits = std::move(limits)};
+  Post(std::move(set), [this, user, lifted] {
+    if (lifted && !acting_) limited_.erase(user);
+  });
+}
+
+void Admin::HoldOpen() {
+  loop::HoldWindowOpen hold{.series = "gpu", .until = std::nullopt};
+  if (rng_.Chance(700)) hold.until = timeline_.wall() + absl::Microseconds(rng_.Draw({kSecond, 30 * kMinute}));
+  Post(std::move(hold), [] {});
+}
+
+void Admin::LiftLimits() {
+  if (limited_.empty()) return;
+  if (server_.up()) {
+    for (const std::string& user : limited_) SetQuota(user, {});
+  }
+  timeline_.In(rng_.Draw(kAskAgain), [this] { LiftLimits(); });
+}
+
+void Admin::Post(loop::Action action, std::function<void()> done) {
+  loop::Command command{.who = {std::string(kAdmin), store::Role::kAdmin},
+                        .request_id = fmt::format("admin-{}-{}", server_.life(), next_request_++),
+                        .method = "Edit",
+                        .body_sha256 = "",
+                        .action = std::move(action)};
+  server_.Post(std::move(command), [this, done = std::move(done)](const absl::StatusOr<loop::Answer>& answer) {
+    journal_.Note("admin: {}", answer.ok() ? answer->note : std::string(answer.status().message()));
+    if (answer.ok()) done();
+  });
+}
+
+}  // namespace tp::sim

@@ -1,0 +1,44 @@
+// An admin who edits quotas and holds windows open, while everything else goes on.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "sim/journal.h"
+#include "sim/options.h"
+#include "sim/rng.h"
+#include "sim/server.h"
+#include "sim/timeline.h"
+
+namespace tp::sim {
+
+class Admin {
+ public:
+  // All outlive the admin.
+  Admin(const Options& options, Timeline& timeline, Rng& rng, Journal& journal, Server& server);
+
+  void Start();
+  // No limits and no holds from now on; asked again until it is answered.
+  void Stop();
+  bool Content() const { return !acting_ && limited_.empty(); }
+
+ private:
+  void ActLater();
+  void Act();
+  void SetQuota(const std::string& user, core::QuotaLimits limits);
+  void HoldOpen();
+  void LiftLimits();
+  void Post(loop::Action action, std::function<void()> done);
+
+  const Options& options_;
+  Timeline& timeline_;
+  Rng& rng_;
+  Journal& journal_;
+  Server& server_;
+  std::set<std::string> limited_;  // users who may have a rule
+  int64_t next_request_ = 1;
+  bool acting_ = false;
+};
+
+}  // namespace tp::sim

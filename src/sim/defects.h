@@ -20,6 +20,7 @@ struct Defects {
   bool claims_ignored = false;    // by ranks
   bool unknown_is_absent = false;
   bool clock_set_ignored = false;
+  bool quotas_forgotten = false;    // at a restart no rule is in force
   bool requests_forgotten = false;  // the same request id is another request
 };
 

@@ -15,6 +15,15 @@ using core::JobState;
 // How often the completeness of the blocked index is proven by brute force.
 constexpr int64_t kOverlookedEveryTurns = 16;
 
+// The series that an admin limits.
+constexpr std::string_view kLimitedSeries = "gpu";
+
+int64_t CardsOf(const core::Attempt& attempt, std::string_view series) {
+  int64_t cards = 0;
+  for (const PoolPlacement& pool : attempt.placement) cards += pool.series == series ? pool.cards() : 0;
+  return cards;
+}
+
 // Whether what the step waits for ended as it must.
 bool ItsTurn(const core::RunWithSteps& run, const core::Step& step) {
   if (!step.spec.after) return true;
@@ -47,6 +56,7 @@ void Monitor::Took(const TakenRow& row) {
 }
 
 void Monitor::Committed(const store::Txn& txn) {
+  CheckQuotas(txn);
   std::map<core::AttemptRef, std::vector<core::LedgerRow>> bills;
   for (const core::LedgerRow& row : txn.ledger) bills[{{row.run, row.step}, row.attempt}].push_back(row);
   for (const auto& [ref, rows] : bills) {
@@ -151,7 +161,6 @@ void Monitor::CheckAdmissions(const loop::Loop& loop) {
       int32_t& newest = admitted_[step.ref];
       if (!step.attempt || step.attempt->number == newest) continue;
       newest = step.attempt->number;
-      CheckQuota(loop, run, *step.attempt);
       const core::Schedule schedule = core::ScheduleOf(planner.registry(), step.attempt->shape, planner.held_open());
       if (!core::StandingAt(schedule, timeline_.wall()).open) {
         journal_.Break("run {} step {} starts although its window is closed", n, step.ref.step);
@@ -160,26 +169,40 @@ void Monitor::CheckAdmissions(const loop::Loop& loop) {
   }
 }
 
-void Monitor::CheckQuota(const loop::Loop& loop, const core::RunWithSteps& run, const core::Attempt& attempt) {
-  int64_t jobs = 0;
-  int64_t gpus = 0;
-  int64_t of_series = 0;
-  for (const auto& [n, other] : loop.runs()) {
-    for (const core::Step& step : other.steps) {
-      if (!step.attempt || other.run.owner != run.run.owner) continue;
-      jobs += 1;
-      gpus += step.attempt->cards();
-      for (const PoolPlacement& pool : step.attempt->placement) of_series += pool.series == "gpu" ? pool.cards() : 0;
+// By what was committed alone: rules, owners and attempts, whatever the loop believes.
+void Monitor::CheckQuotas(const store::Txn& txn) {
+  for (const int64_t id : txn.quota_rules_removed) rules_.Remove(id);
+  for (const core::QuotaRule& rule : txn.quota_rules) rules_.Add(rule);
+  for (const core::Run& run : txn.runs) owners_[run.n] = run.owner;
+  std::set<core::StepRef> started;
+  for (const core::Step& step : txn.steps) {
+    if (!step.attempt) {
+      live_.erase(step.ref);
+      continue;
     }
+    Live& live = live_[step.ref];
+    if (live.number != step.attempt->number) started.insert(step.ref);
+    live = {step.attempt->number, step.attempt->cards(), CardsOf(*step.attempt, kLimitedSeries)};
   }
-  const core::QuotaLimits limits = loop.planner().quotas().LimitsOf(run.run.owner, timeline_.wall());
-  const auto series = limits.series_gpus.find("gpu");
-  const bool uses_series = std::any_of(attempt.placement.begin(), attempt.placement.end(),
-                                       [](const PoolPlacement& pool) { return pool.series == "gpu"; });
-  const bool over = (limits.jobs && jobs > *limits.jobs) ||
-                    (limits.gpus && attempt.cards() > 0 && gpus > *limits.gpus) ||
-                    (uses_series && series != limits.series_gpus.end() && of_series > series->second);
-  if (over) journal_.Break("run {} starts above the quota of {}", run.run.n, run.run.owner);
+  for (const core::StepRef& ref : started) CheckQuota(ref);
+}
+
+void Monitor::CheckQuota(core::StepRef started) {
+  const std::string& owner = owners_[started.run];
+  Live sum;
+  for (const auto& [ref, live] : live_) {
+    if (owners_[ref.run] != owner) continue;
+    sum.number += 1;
+    sum.cards += live.cards;
+    sum.of_series += live.of_series;
+  }
+  const core::QuotaLimits limits = rules_.LimitsOf(owner, timeline_.wall());
+  const auto series = limits.series_gpus.find(std::string(kLimitedSeries));
+  const Live& live = live_[started];
+  const bool over = (limits.jobs && sum.number > *limits.jobs) ||
+                    (limits.gpus && live.cards > 0 && sum.cards > *limits.gpus) ||
+                    (live.of_series > 0 && series != limits.series_gpus.end() && sum.of_series > series->second);
+  if (over) journal_.Break("run {} starts above the quota of {}", started.run, owner);
 }
 
 // What its window asks for and has not been done; empty: nothing.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/quota.h"
 #include "loop/loop.h"
 #include "sim/promises.h"
 #include "sim/row_rules.h"
@@ -41,7 +42,8 @@ class Monitor : public RowRules {
   void CheckPaths(const loop::Loop& loop);
   void CheckCards(const loop::Loop& loop);
   void CheckAdmissions(const loop::Loop& loop);
-  void CheckQuota(const loop::Loop& loop, const core::RunWithSteps& run, const core::Attempt& attempt);
+  void CheckQuotas(const store::Txn& txn);
+  void CheckQuota(core::StepRef started);
   void CheckWindows(const loop::Loop& loop);
   std::string AgainstWindow(const loop::Loop& loop, const core::RunWithSteps& run, const core::Step& step) const;
 
@@ -51,6 +53,15 @@ class Monitor : public RowRules {
   const Promises& promises_;
   std::map<core::StepRef, core::JobState> states_;
   std::map<core::StepRef, std::vector<std::pair<core::JobState, core::JobState>>> paths_;  // of this turn
+  // As committed, for the quotas.
+  struct Live {
+    int32_t number = 0;  // of the attempt; of a sum: how many
+    int64_t cards = 0;
+    int64_t of_series = 0;
+  };
+  core::QuotaBook rules_;
+  std::map<int64_t, std::string> owners_;
+  std::map<core::StepRef, Live> live_;
   std::map<core::StepRef, int32_t> admitted_;                                              // the newest attempt
   std::map<core::StepRef, int64_t> against_window_;  // since when, in virtual time
   std::set<std::string> launched_;

@@ -58,6 +58,7 @@ void Server::Start() {
     return;
   }
   if (defects_.outbox_forgotten) loaded->outbox.clear();
+  if (defects_.quotas_forgotten) loaded->quota_rules.clear();
   const store::Loaded before = *loaded;
   loop_ = std::make_unique<loop::Loop>(settings_, *std::move(loaded), registry_, sink_,
                                        [this] { return fmt::format("{:016x}{:016x}", rng_.Next(), rng_.Next()); });

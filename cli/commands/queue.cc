@@ -61,7 +61,7 @@ std::string TalkOf(const Queue& queue) {
   if (queue.entries.empty()) return "nothing waits";
   const std::string sentence = QueueSentence(queue.total_count, queue.total_cards);
   if (!queue.more()) return sentence;
-  return fmt::format("{}; the first {} are shown, -n 0 shows all", sentence, queue.entries.size());
+  return fmt::format("{}; {} shown, -n 0 shows all", sentence, queue.entries.size());
 }
 
 absl::StatusOr<Frame> QueueFrame(const Context& context, Client& client, const QueueFlags& flags) {

@@ -97,8 +97,9 @@ absl::StatusOr<ExitCode> ShowUsage(Context& context, const UsageFlags& flags) {
   TP_ASSIGN_OR_RETURN(const v1::QueryUsageRequest request, BuildQuery(flags, absl::Now()));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_ASSIGN_OR_RETURN(const v1::QueryUsageResponse usage, client->Call(&v1::UsageService::Stub::QueryUsage, request));
+  if (usage.rows().empty()) context.Say("nothing was used");
   Answer answer;
-  answer.table = [&](bool) { return UsageTable(usage, flags.by, context.terminal()); };
+  answer.table = [&](bool) { return usage.rows().empty() ? "" : UsageTable(usage, flags.by, context.terminal()); };
   answer.fill = [&](Json& document) {
     document["by"] = flags.by;
     document["rows"] = ToJson(usage)["rows"];
@@ -191,8 +192,9 @@ std::string IntervalCsv(const Intervals& intervals) {
 absl::StatusOr<ExitCode> ShowIntervals(Context& context, const UsageFlags& flags) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_ASSIGN_OR_RETURN(const Intervals intervals, FetchIntervals(*client, flags));
+  if (intervals.empty()) context.Say("nothing was used");
   Answer answer;
-  answer.table = [&](bool wide) { return IntervalTable(intervals, wide, context.terminal()); };
+  answer.table = [&](bool wide) { return intervals.empty() ? "" : IntervalTable(intervals, wide, context.terminal()); };
   answer.fill = [&](Json& document) {
     document["intervals"] = Json::array();
     for (const v1::Interval& interval : intervals) document["intervals"].push_back(ToJson(interval));

@@ -74,9 +74,9 @@ std::string OriginName(v1::VariableOrigin origin) {
 std::string LaunchPlan(const google::protobuf::RepeatedPtrField<v1::StepPlan>& plans, const Terminal& terminal) {
   std::string page;
   for (const v1::StepPlan& plan : plans) {
-    page +=
-        EscapeControl(fmt::format("launch of {} by executor {} ({})", plan.step(), plan.executor(), plan.backend()));
-    page += "\n";
+    const std::string title =
+        fmt::format("launch of {} by executor {} ({})", plan.step(), plan.executor(), plan.backend());
+    page += fmt::format("\n{}\n", EscapeControl(title));
     for (const v1::PoolPlan& pool : plan.pools()) page += RankLines(pool) + OverrideLines(pool);
     page += VariableTable(plan, terminal);
   }

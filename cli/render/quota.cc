@@ -170,7 +170,8 @@ std::string StandingSentence(const v1::Standing& standing) {
   std::vector<std::string> texts;
   for (const Quota& quota : QuotasOf(standing)) {
     if (!quota.limited()) continue;
-    texts.push_back(fmt::format("{} {}/{}{}", quota.name, quota.used_text(), quota.limit_text(), OverText(quota)));
+    const std::string used = quota.used ? quota.used_text() : "not measured";
+    texts.push_back(fmt::format("{} {}/{}{}", quota.name, used, quota.limit_text(), OverText(quota)));
   }
   return texts.empty() ? "no limits" : fmt::format("{}", fmt::join(texts, ", "));
 }

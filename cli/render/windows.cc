@@ -16,8 +16,8 @@ std::string ZoneOf(const v1::WindowHours& hours) { return hours.rules_size() > 0
 
 // `open, closes Tue 1 Dec 07:00 Europe/Berlin (in 3h)`
 std::string EdgeText(const v1::WindowHours& hours, bool held, absl::Time now) {
+  if (!hours.has_next_edge()) return hours.open() ? "always open" : "always closed";
   const std::string_view state = held ? "held open" : hours.open() ? "open" : "closed";
-  if (!hours.has_next_edge()) return fmt::format("{} for good", state);
   return fmt::format("{}, {} {}", state, hours.open() ? "closes" : "opens",
                      ZonedTime(FromProto(hours.next_edge()), ZoneOf(hours), now));
 }
@@ -52,7 +52,7 @@ std::string HoursBlock(const v1::SeriesWindows& windows, const v1::WindowHours& 
   Fields fields(2, terminal, 6);
   for (const v1::WindowRule& rule : hours.rules()) {
     fields.Add(&rule == &hours.rules(0) ? "hours" : "and", RuleText(rule));
-    fields.Add("jobs", JobsText(rule));
+    if (hours.has_next_edge()) fields.Add("jobs", JobsText(rule));
   }
   if (hours.has_next_edge()) {
     for (const v1::WindowOpening& opening : hours.openings()) {

@@ -16,6 +16,7 @@
 #include "auth/authenticator.h"
 #include "core/launch_plan.h"
 #include "core/registry.h"
+#include "core/step.h"
 #include "store/store.h"
 
 namespace tp::snapshot {
@@ -30,6 +31,7 @@ struct ServerFacts {
   std::string deployment;
   int64_t epoch = 1;
   core::LaunchLayout layout;
+  core::Policy policy = {};
 };
 
 struct Context {

@@ -192,6 +192,7 @@ v1::GateVerdict ToProto(const core::GateVerdict& verdict) {
   to.set_gate(ToProto(verdict.gate));
   to.set_sentence(verdict.sentence);
   if (verdict.opens_at) *to.mutable_opens_at() = ToProto(*verdict.opens_at);
+  if (verdict.since) *to.mutable_since() = ToProto(*verdict.since);
   return to;
 }
 

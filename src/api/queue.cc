@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include <fmt/ranges.h>
 
 #include "base/status.h"
 #include "core/gates.h"
+#include "core/order.h"
 #include "core/resource.h"
 #include "core/run.h"
 #include "store/each_run.h"
@@ -46,10 +46,8 @@ bool IsDue(const core::RunWithSteps& run, const core::Step& step) {
   return step.state == core::JobState::kQueued && core::Dependency(run, step) == core::DependencyState::kMet;
 }
 
-// DESIGN 6, order.
-bool IsBefore(const WaitingStep& a, const WaitingStep& b) {
-  return std::tuple(-a.effective_priority, a.submitted_at, a.ref) <
-         std::tuple(-b.effective_priority, b.submitted_at, b.ref);
+core::QueueOrder OrderOf(const WaitingStep& step) {
+  return {.effective_priority = step.effective_priority, .submitted = step.submitted_at, .step = step.ref};
 }
 
 }  // namespace
@@ -64,7 +62,7 @@ bool Compete(const WaitingStep& a, const WaitingStep& b) {
 }
 
 absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
-                                                   absl::Time /*now*/) {
+                                                   const core::Policy& policy, absl::Time now) {
   WantedByFlags wanted(registry);
   std::vector<WaitingStep> queue;
   store::RunFilter unfinished;  // a step may wait while another of its run is live
@@ -76,14 +74,15 @@ absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const 
       queue.push_back({.ref = step.ref,
                        .owner = run.run.owner,
                        .priority = run.run.priority,
-                       .effective_priority = run.run.priority,
+                       .effective_priority = core::EffectivePriority(run.run.priority, run.run.created_at, now, policy),
                        .submitted_at = run.run.created_at,
                        .held = step.hold.any(),
                        .wanted = wanted.Of(step.spec.profiles)});
     }
     return absl::OkStatus();
   }));
-  std::sort(queue.begin(), queue.end(), IsBefore);
+  std::sort(queue.begin(), queue.end(),
+            [](const WaitingStep& a, const WaitingStep& b) { return OrderOf(a) < OrderOf(b); });
   return queue;
 }
 

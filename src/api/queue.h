@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/ids.h"
 #include "core/registry.h"
+#include "core/step.h"
 #include "store/store.h"
 
 namespace tp::api {
@@ -36,8 +37,8 @@ struct WaitingStep {
 bool Compete(const WaitingStep& a, const WaitingStep& b);
 bool Wants(const WaitingStep& step, const std::string& series);
 
-// Reads all unfinished runs page by page.
+// Reads all unfinished runs page by page. Shares of users do not count here: they are the loop's.
 absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
-                                                   absl::Time now);
+                                                   const core::Policy& policy, absl::Time now);
 
 }  // namespace tp::api

@@ -105,7 +105,8 @@ absl::StatusOr<QueuePage> ReadPage(Context& context, const Call& call, const v1:
   if (!request.page_token().empty()) {
     TP_ASSIGN_OR_RETURN(page.first, context.page_tokens.Read(identity, request.page_token()));
   }
-  TP_ASSIGN_OR_RETURN(std::vector<WaitingStep> queue, ReadQueue(context.reader, *registry, context.now()));
+  TP_ASSIGN_OR_RETURN(std::vector<WaitingStep> queue,
+                      ReadQueue(context.reader, *registry, context.facts.policy, context.now()));
   if (!request.series().empty()) {
     std::erase_if(queue, [&](const WaitingStep& step) { return !Wants(step, request.series()); });
   }
@@ -186,7 +187,7 @@ absl::Status Explain(Context& context, const Call& call, const loop::LiveRun& li
   std::vector<WaitingStep> queue;
   if (std::any_of(steps.begin(), steps.end(),
                   [](const core::Step& step) { return step.state == core::JobState::kQueued; })) {
-    TP_ASSIGN_OR_RETURN(queue, ReadQueue(context.reader, *context.registry(), context.now()));
+    TP_ASSIGN_OR_RETURN(queue, ReadQueue(context.reader, *context.registry(), context.facts.policy, context.now()));
   }
   for (const v1::Step& step : response->run().steps()) {
     v1::StepExplanation* to = response->add_steps();

@@ -255,6 +255,7 @@ absl::Status Daemon::StartServer() {
   options.facts.deployment = config().deployment;
   options.facts.epoch = meta.epoch;
   options.facts.layout = Layout();
+  options.facts.policy = config().policy;
   api::ServerParts parts{.loop = *port_,
                          .reader = *store_.reader,
                          .snapshots = *snapshots_,

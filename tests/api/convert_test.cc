@@ -48,14 +48,16 @@ TEST(Convert, ARunThatIsOver) {
 
 TEST(Convert, GatesAreNamedWithTheirSentence) {
   loop::LiveRun live{.run = QueuedRun(1, "ana"), .gates = {}, .shapes = {}};
-  live.gates = {{{core::GateKind::kCapacity, "h200 needs 2 nodes x 8 cards, 3 of 32 are free", std::nullopt},
-                 {core::GateKind::kCooldown, "waits", kNow}}};
+  live.gates = {{{core::GateKind::kCapacity, "h200 needs 2 nodes x 8 cards, 3 of 32 are free", {}, kNow},
+                 {core::GateKind::kCooldown, "waits", kNow, {}}}};
   const v1::Run run = ToProto(live, Environment::kShown, kNow);
   EXPECT_EQ(run.reason(), "CAPACITY: h200 needs 2 nodes x 8 cards, 3 of 32 are free (and 1 more)");
   ASSERT_EQ(run.steps(0).gates_size(), 2);
   EXPECT_EQ(run.steps(0).gates(0).gate(), v1::GATE_CAPACITY);
   EXPECT_FALSE(run.steps(0).gates(0).has_opens_at());
+  EXPECT_EQ(FromProto(run.steps(0).gates(0).since()), kNow);
   EXPECT_EQ(FromProto(run.steps(0).gates(1).opens_at()), kNow);
+  EXPECT_FALSE(run.steps(0).gates(1).has_since());
 }
 
 TEST(Convert, ReasonIsNeverEmptyWhereTheUserWaitsOrLost) {

@@ -32,8 +32,11 @@ class QueueTest : public ServerTest {
   // With a gate that names somebody.
   void CommitWaiting(const core::RunWithSteps& run, std::vector<std::string> hints = {}) {
     loop::LiveRun live{.run = run, .gates = {{}}, .shapes = {{}}, .hints = {std::move(hints)}};
-    live.gates[0].push_back({.gate = core::GateKind::kCapacity, .sentence = "bob's big-7 has them", .opens_at = {}});
-    live.gates[0].push_back({.gate = core::GateKind::kWindow, .sentence = "h200 opens", .opens_at = {}});
+    live.gates[0].push_back({.gate = core::GateKind::kCapacity,
+                             .sentence = "bob's big-7 has them",
+                             .opens_at = std::nullopt,
+                             .since = absl::FromUnixSeconds(1'700'000'100)});
+    live.gates[0].push_back({.gate = core::GateKind::kWindow, .sentence = "h200 opens", .opens_at = {}, .since = {}});
     CommitLive(live);
   }
 
@@ -82,7 +85,22 @@ TEST_F(QueueTest, ByPriorityThenSubmission) {
   EXPECT_THAT(second.series(), ElementsAre("h200"));
   EXPECT_EQ(second.gate().gate(), v1::GATE_CAPACITY);
   EXPECT_EQ(second.gate().sentence(), "bob's big-7 has them");
+  EXPECT_EQ(second.gate().since().seconds(), 1'700'000'100);
   EXPECT_EQ(second.gate_count(), 2);
+}
+
+TEST_F(QueueTest, WaitingRaisesThePriority) {
+  core::RunWithSteps old = Waiting(2, "ana");
+  old.run.created_at = absl::Now() - core::Policy{}.aging * 3 - absl::Minutes(1);
+  core::RunWithSteps urgent = Waiting(1, "ana");
+  urgent.run.created_at = absl::Now();
+  urgent.run.priority = 52;
+  CommitWaiting(urgent);
+  CommitWaiting(old);
+  const v1::ListQueueResponse queue = Queue({}, "ana", Role::kUser);
+  EXPECT_THAT(Ids(queue), ElementsAre("train-2", "train-1"));
+  EXPECT_EQ(queue.entries(0).priority(), 50);
+  EXPECT_EQ(queue.entries(0).effective_priority(), 53);
 }
 
 TEST_F(QueueTest, OthersAreSizesOnly) {

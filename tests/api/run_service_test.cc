@@ -159,7 +159,7 @@ TEST_F(RunServiceTest, RunsAreFoundByNumberNameAndLast) {
 
 TEST_F(RunServiceTest, ALiveRunShowsWhatOnlyTheLoopKnows) {
   loop::LiveRun live{.run = QueuedRun(1, "ana"), .gates = {}, .shapes = {}};
-  live.gates = {{{core::GateKind::kCapacity, "3 of 32 cards are free", std::nullopt}}};
+  live.gates = {{{core::GateKind::kCapacity, "3 of 32 cards are free", {}, {}}}};
   CommitLive(live);
   v1::GetRunRequest request;
   request.set_run("1");

@@ -62,7 +62,7 @@ TEST_F(WatchTest, GatesChangeWithoutAnEvent) {
   v1::WatchRunResponse response;
   ASSERT_TRUE(reader->Read(&response));
   loop::LiveRun held = Live(QueuedRun(1, "ana"));
-  held.gates = {{{core::GateKind::kCapacity, "none is free", std::nullopt}}};
+  held.gates = {{{core::GateKind::kCapacity, "none is free", {}, {}}}};
   loop_.SetLive(held);
   ASSERT_TRUE(reader->Read(&response));
   EXPECT_EQ(response.run().reason(), "CAPACITY: none is free");

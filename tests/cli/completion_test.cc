@@ -142,7 +142,7 @@ TEST_F(CompletionTest, InBash) {
 }
 
 TEST_F(CompletionTest, InFish) {
-  EXPECT_THAT(Fish("tp st"), ElementsAre("status\tWhat you have in use, and your runs of the last day; with R…",
+  EXPECT_THAT(Fish("tp st"), ElementsAre("status\tWhere you stand with quota and windows, and your runs of th…",
                                          "stop\tEnd runs for good; checkpoints and output stay"));
   EXPECT_THAT(Fish("tp stop tr"), ElementsAre("train-43\tRUNNING  python3 train.py"));
   EXPECT_THAT(Fish("tp submit --profile a"), ElementsAre(HasSubstr("a100")));

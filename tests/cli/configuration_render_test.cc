@@ -75,7 +75,7 @@ TEST(LaunchPlan, NamesPlacesOverridesAndOrigins) {
   overrides->set_framework("vllm");
   overrides->set_text("--x=1");
   EXPECT_EQ(LaunchPlan(response.plan(), Terminal()),
-            "launch of main by executor gpu/default (local)\n"
+            "\nlaunch of main by executor gpu/default (local)\n"
             "  h200:16: 2 rank(s), where is not known yet\n"
             "  vllm overrides: --x=1\n"
             "POOL     VARIABLE  FROM            VALUE\n"

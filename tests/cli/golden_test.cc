@@ -263,7 +263,8 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     *other.mutable_submitted_at() = ToProto(absl::Now() - absl::Hours(7));
     other.mutable_gate()->set_gate(v1::GATE_QUOTA_GPUS);
     other.set_gate_count(1);
-    v1::QueueEntry& own = script.queue.emplace_back(other);
+    script.queue.push_back(script.queue.front());
+    v1::QueueEntry& own = script.queue.back();
     own.set_position(2);
     own.set_run("train-43");
     own.set_step(1);
@@ -281,7 +282,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     why.set_queue_length(2);
     why.set_ahead_count(1);
     why.set_ahead_cards(8);
-    *why.add_ahead() = other;
+    *why.add_ahead() = script.queue.front();
   }
 
   static void FillQuota(Script& script) {
@@ -385,7 +386,8 @@ TEST_P(GoldenTest, IsAsItWas) {
 
 std::string TestName(const testing::TestParamInfo<std::string>& command) {
   std::string name = command.param;
-  std::replace(name.begin(), name.end(), ' ', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
   return name;
 }
 

@@ -66,7 +66,7 @@ TEST_F(QueueCommandTest, OfOneSeriesAndSoMany) {
   EXPECT_EQ(document["total_cards"], 32);
   EXPECT_EQ(document["more"], true);
   EXPECT_EQ(document["entries"][0]["run"], "");
-  EXPECT_EQ(tp.err, "3 steps wait, for 32 cards; the first 2 are shown, -n 0 shows all\n");
+  EXPECT_EQ(tp.err, "3 steps wait, for 32 cards; 2 shown, -n 0 shows all\n");
 }
 
 TEST_F(QueueCommandTest, WalksThePages) {

@@ -134,7 +134,7 @@ TEST_F(QuotaCommandTest, ListHasEverybody) {
 
 TEST_F(QuotaCommandTest, StatusBeginsWithOnesStanding) {
   EXPECT_THAT(Tp({"status"}).out, HasSubstr("\nquota    gpus 16/8 (over by 8), h200 16/16, gpu-hours 2.0/500, "
-                                            "storage ?/1.0 TiB\n"));
+                                            "storage not measured/1.0 TiB\n"));
   const json document = json::parse(Tp({"status", "-o", "json"}).out);
   EXPECT_EQ(document["quota"]["limits"]["gpus"], 8);
   EXPECT_EQ(json::parse(Tp({"status", "-A", "-o", "json"}).out)["quota"], nullptr);

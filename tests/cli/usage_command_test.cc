@@ -91,6 +91,15 @@ TEST_F(UsageCommandTest, AuditShowsTheIntervals) {
                 "records,,false,,"));
 }
 
+TEST_F(UsageCommandTest, NothingIsSaidToBeNothing) {
+  server_.script().usage.clear_rows();
+  for (const bool audit : {false, true}) {
+    const Finished tp = audit ? Tp({"usage", "--audit"}) : Tp({"usage"});
+    EXPECT_EQ(tp.out + tp.err, "nothing was used\n");
+    EXPECT_EQ(tp.exit_code, 0);
+  }
+}
+
 TEST_F(UsageCommandTest, AuditHasTheFiltersOfTheSums) {
   Tp({"usage", "--audit", "--user", "bob", "--project", "p", "--run", "7", "--from", "2026-11-01", "--to",
       "2026-12-01"});

@@ -66,8 +66,10 @@ TEST_F(WindowPageTest, HeldOpenForSomeProfilesAndForGood) {
   EXPECT_THAT(Page(windows), HasSubstr("h200 (short, debug)  held open, closes Tue 1 Dec 07:00"));
   windows.clear_held_open_until();
   windows.mutable_hours(0)->clear_next_edge();
-  EXPECT_THAT(Page(windows), HasSubstr("open for good\n"));
+  EXPECT_THAT(Page(windows), HasSubstr("h200 (short, debug)  always open\n"));
   EXPECT_THAT(Page(windows), testing::Not(HasSubstr("ahead")));
+  windows.mutable_hours(0)->set_open(false);
+  EXPECT_THAT(Page(windows), HasSubstr("always closed\n"));
 }
 
 TEST_F(WindowPageTest, AnUnknownZoneIsToldInUtc) {

@@ -145,6 +145,44 @@ class Tpd(unittest.TestCase):
         for line in lines:
             self.assertEqual(list(json.loads(line)), ["time", "level", "message"])
 
+    def tp(self, *arguments):
+        result = self.run_tpd(*arguments, binary="tp", TP_DATA_DIR=str(self.data), TP_CONFIG=str(self.root / "none"))
+        self.assertEqual(result.returncode, 0, result.stderr + self.log.read_text())
+        return result.stdout.strip()
+
+    def submit(self):
+        work = self.root / "work"
+        work.mkdir()
+        return self.tp("submit", "--dir", work, "--", "true")
+
+    def test_quota_holds_a_job_and_says_so(self):
+        self.serve()
+        user = self.tp("whoami", "-o", "name")
+        self.tp("admin", "quota", "set", user, "--jobs", "0")
+        run = self.submit()
+        self.assertIn("QUOTA_JOBS", self.tp("why", run))
+        self.assertIn("position    1 of 1", self.tp("why", run))
+        self.assertEqual(self.tp("queue", "-o", "name"), run)
+        self.assertIn("jobs 0/0", self.tp("status"))
+        self.tp("admin", "quota", "unset", user)
+        self.tp("wait", run)
+        self.assertEqual(self.tp("queue", "-o", "name"), "")
+
+    def test_a_closed_window_holds_a_job_until_it_is_held_open(self):
+        day = (time.gmtime().tm_wday + 3) % 7
+        name = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")[day]
+        window = f"    windows:\n      - {{open: {{{name}: ['10:00-11:00']}}}}\nprofiles:"
+        (self.config / "registry.yaml").write_text(REGISTRY.replace("profiles:", window))
+        self.serve()
+        run = self.submit()
+        self.assertIn("WINDOW", self.tp("why", run))
+        self.assertRegex(self.tp("windows"), r"^cpu  closed, opens .* UTC \(")
+        self.tp("admin", "window", "hold-open", "cpu", "--for", "2h")
+        self.tp("wait", run)
+        self.assertRegex(self.tp("windows"), r"^cpu  held open, closes ")
+        self.tp("admin", "window", "hold-open", "cpu", "--end")
+        self.assertRegex(self.tp("windows"), r"^cpu  closed")
+
     def test_arguments(self):
         self.assertRegex(self.run_tpd("version").stdout, r"^tpd \d+\.\d+\.\d+\n$")
         self.assertEqual(self.run_tpd().returncode, 2)

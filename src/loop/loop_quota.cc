@@ -1,8 +1,10 @@
 // What admins set for users and windows, and where users stand.
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/human_bytes.h"
 #include "base/status.h"
 #include "loop/loop.h"
 
@@ -18,18 +20,21 @@ std::string TimeText(absl::Time at) {
   return std::string(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", at, absl::UTCTimeZone()));
 }
 
-std::string LimitText(int64_t limit) { return limit == core::kNoLimit ? "no limit" : fmt::format("{}", limit); }
+std::string Plain(int64_t amount) { return fmt::format("{}", amount); }
 
 std::string LimitsText(const core::QuotaLimits& limits) {
   std::string text;
-  const auto add = [&text](std::string_view name, const std::optional<int64_t>& limit) {
-    if (limit) text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, LimitText(*limit));
+  const auto add = [&text](std::string_view name, const std::optional<int64_t>& limit,
+                           const std::function<std::string(int64_t)>& amount = Plain) {
+    if (!limit) return;
+    text +=
+        fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, *limit == core::kNoLimit ? "no limit" : amount(*limit));
   };
   add("gpus", limits.gpus);
   for (const auto& [series, gpus] : limits.series_gpus) add("gpus of " + series, gpus);
   add("jobs", limits.jobs);
   add("gpu_hours", limits.gpu_hours);
-  add("storage", limits.storage_bytes);
+  add("storage", limits.storage_bytes, HumanBytes);
   return text;
 }
 

@@ -118,7 +118,10 @@ void Loop::Take(Input& input) {
                  [&](QueryMessage& query) {
                    std::vector<LiveRun> found;
                    for (int64_t n : query.query.runs) {
-                     if (auto run = runs_.find(n); run != runs_.end()) found.push_back(Describe(run->second));
+                     if (auto run = runs_.find(n); run != runs_.end()) {
+                       found.push_back(Describe(run->second));
+                       if (query.query.explain) AddHints(found.back());
+                     }
                    }
                    batch_.leaving.push_back([reply = std::move(query.reply), found = std::move(found)]() mutable {
                      reply(std::move(found));

@@ -156,6 +156,7 @@ class Loop {
   absl::Status ApplyToOver(const core::Step& step, const core::Event& event, std::string* note) const;
   absl::StatusOr<Answer> Retry(const Command& command, const core::RunWithSteps& stored);
   LiveRun Describe(const core::RunWithSteps& run) const;
+  void AddHints(LiveRun& live) const;
   std::optional<absl::StatusOr<Answer>> Remembered(const Command& command) const;
   void Remember(const Command& command, const Answer& answer);
   void Audit(const Command& command, int64_t run, std::string detail);

@@ -10,6 +10,7 @@
 #include "loop/guarded.h"
 #include "loop/loop.h"
 #include "loop/principal.h"
+#include "plan/hints.h"
 
 namespace tp::loop {
 namespace {
@@ -301,6 +302,13 @@ LiveRun Loop::Describe(const core::RunWithSteps& run) const {
     live.shapes.push_back(std::move(shape));
   }
   return live;
+}
+
+void Loop::AddHints(LiveRun& live) const {
+  for (const core::Step& step : live.run.steps) {
+    const bool waits = step.state == core::JobState::kQueued;
+    live.hints.push_back(waits ? plan::HintsFor(planner_, live.run, step, now_) : std::vector<std::string>());
+  }
 }
 
 }  // namespace tp::loop

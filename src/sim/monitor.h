@@ -62,7 +62,7 @@ class Monitor : public RowRules {
   core::QuotaBook rules_;
   std::map<int64_t, std::string> owners_;
   std::map<core::StepRef, Live> live_;
-  std::map<core::StepRef, int32_t> admitted_;                                              // the newest attempt
+  std::map<core::StepRef, int32_t> admitted_;        // the newest attempt
   std::map<core::StepRef, int64_t> against_window_;  // since when, in virtual time
   std::set<std::string> launched_;
   std::map<core::StepRef, int32_t> last_launched_;

@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "plan/hints.h"
+
 namespace tp::plan {
 namespace {
 
@@ -179,6 +181,24 @@ TEST_F(PlannerTest, AgingLetsTheOldOnePass) {
   EXPECT_EQ(Look(), Runs{});
   End(runs_.at(1));
   EXPECT_EQ(Look(), Runs{2});
+}
+
+TEST_F(PlannerTest, HintsAreWhatWouldStart) {
+  Submit("ann", "h200:16", absl::Hours(2));
+  EXPECT_EQ(Look(), Runs{1});
+  const core::RunWithSteps& large = Submit("bob", "h200:32", absl::Hours(1));
+  const core::RunWithSteps& endless = Submit("cleo", "h200:16");
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_EQ(HintsFor(planner_, large, large.steps[0], now_), std::vector<std::string>{"h200:16 would start now"});
+  EXPECT_EQ(HintsFor(planner_, endless, endless.steps[0], now_),
+            std::vector<std::string>{"a time limit of at most 2h would let it start now"});
+}
+
+TEST_F(PlannerTest, NoHintWhereTheStepsOwnGatesAreClosed) {
+  core::RunWithSteps& run = Submit("ann", "h200:8");
+  run.steps[0].hold.owner = true;
+  planner_.Follow(run, run.steps[0], now_);
+  EXPECT_EQ(HintsFor(planner_, run, run.steps[0], now_), std::vector<std::string>{});
 }
 
 TEST_F(PlannerTest, WhatCouldNotBeAdmittedHoldsNobodyUp) {

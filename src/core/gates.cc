@@ -51,7 +51,7 @@ std::optional<GateVerdict> CooldownGate(const GateInput& in) {
   if (!until || *until <= in.situation.now) return std::nullopt;
   return GateVerdict{
       .gate = GateKind::kCooldown,
-      .sentence = fmt::format("retry {} waits {} more seconds after the failure", in.step.retry_count,
+      .sentence = fmt::format("it failed; retry {} starts in {} s", in.step.retry_count,
                               absl::ToInt64Seconds(absl::Ceil(*until - in.situation.now, absl::Seconds(1)))),
       .opens_at = until,
       .since = in.step.entered_at};
@@ -145,16 +145,17 @@ bool StorageClosed(const ResolvedShape&, const QuotaLimits& limits, const QuotaU
   return !use.storage || use.storage->bytes >= *limits.storage_bytes;
 }
 
+std::string InUse(int64_t used, int64_t limit, std::string_view what) {
+  return fmt::format("{} of {} {}in use{}", used, limit, what,
+                     used > limit ? fmt::format(" (over by {})", used - limit) : "");
+}
+
 // What there is to say of cards: of all, or of one series.
 std::string CardsSentence(std::string_view what, int64_t used, int64_t needed, int64_t limit) {
-  const std::string standing = fmt::format("{}: {} of {} in use", what, used, limit);
-  if (needed > limit) {
-    return fmt::format("{}, and this job needs {}, more than the quota itself: it waits until an admin raises that",
-                       standing, needed);
-  }
-  if (used > limit) return fmt::format("{} (over by {}); waits until they are below it", standing, used - limit);
-  return fmt::format("{}, this job needs {}; starts when {} more are released", standing, needed,
-                     used + needed - limit);
+  const std::string standing = fmt::format("{}: {}, this job needs {}", what, InUse(used, limit, ""), needed);
+  if (needed > limit) return fmt::format("{}, more than the quota itself: an admin can raise it", standing);
+  const int64_t released = used + needed - limit;
+  return fmt::format("{}; starts when {} of them {} released", standing, released, released == 1 ? "is" : "are");
 }
 
 std::string GpusSentence(const GateInput& in) {
@@ -167,13 +168,20 @@ std::string SeriesSentence(const GateInput& in) {
                        at.limits.series_gpus.at(series));
 }
 std::string JobsSentence(const GateInput& in) {
-  return fmt::format("your jobs: {} of {} slots in use; starts when one of them ends", in.situation.use.jobs,
-                     *in.situation.limits.jobs);
+  const int64_t used = in.situation.use.jobs;
+  const int64_t limit = *in.situation.limits.jobs;
+  const std::string standing = fmt::format("your jobs: {}", InUse(used, limit, "slots "));
+  if (limit == 0) return fmt::format("{}: the quota lets none start; an admin can raise it", standing);
+  const int64_t ends = used + 1 - limit;
+  return fmt::format("{}; starts when {} of them end{}", standing, ends == 1 ? "one" : std::to_string(ends),
+                     ends == 1 ? "s" : "");
 }
 std::string GpuHoursSentence(const GateInput& in) {
-  return fmt::format("your GPU-hours: {} of {} used this month; the next month begins {}",
-                     HoursText(in.situation.use.month_gpu_ms), *in.situation.limits.gpu_hours,
-                     MomentText(in.situation.month_ends, absl::UTCTimeZone()));
+  const int64_t limit = *in.situation.limits.gpu_hours;
+  const std::string used =
+      fmt::format("your GPU-hours: {} of {} used this month", HoursText(in.situation.use.month_gpu_ms), limit);
+  if (limit == 0) return fmt::format("{}: the quota lets none start; an admin can raise it", used);
+  return fmt::format("{}; the next month begins {}", used, MomentText(in.situation.month_ends, absl::UTCTimeZone()));
 }
 std::string StorageSentence(const GateInput& in) {
   const auto& storage = in.situation.use.storage;
@@ -200,7 +208,7 @@ void AddQuotaGates(const GateInput& in, std::vector<GateVerdict>& closed) {
   if (!in.shape) return;
   for (const QuotaGate& gate : kQuotaGates) {
     if (!gate.closed(*in.shape, in.situation.limits, in.situation.use)) continue;
-    const bool by_month = gate.gate == GateKind::kQuotaGpuHours;
+    const bool by_month = gate.gate == GateKind::kQuotaGpuHours && *in.situation.limits.gpu_hours > 0;
     closed.push_back({.gate = gate.gate,
                       .sentence = gate.sentence(in),
                       .opens_at = by_month ? std::optional(in.situation.month_ends) : std::nullopt,
@@ -216,11 +224,13 @@ std::string CapacitySentence(const GateInput& in) {
   for (const PoolShape& pool : in.shape->pools) {
     if (!sentence.empty()) sentence += "; ";
     const bool cpu = pool.gpus_per_node == 0;
-    sentence +=
-        fmt::format("{} needs {}, {} of {} {} are free", pool.series,
-                    cpu ? Count(pool.nodes, "node")
-                        : fmt::format("{} x {}", Count(pool.nodes, "node"), Count(pool.gpus_per_node, "card")),
-                    capacity.FreeCards(pool.series), capacity.TotalCards(pool.series), cpu ? "places" : "cards");
+    const int64_t free = capacity.FreeCards(pool.series);
+    const bool scattered = in.shape->pools.size() == 1 && !cpu && pool.cards() <= free;
+    sentence += fmt::format("{} needs {}, {} of {} {} are free{}", pool.series,
+                            cpu ? Count(pool.nodes, "node")
+                                : fmt::format("{} x {}", Count(pool.nodes, "node"), Count(pool.gpus_per_node, "card")),
+                            free, capacity.TotalCards(pool.series), cpu ? "places" : "cards",
+                            scattered ? fmt::format(", but too few nodes have {} of them", pool.gpus_per_node) : "");
   }
   return sentence + (capacity.CouldEverFit(*in.shape)
                          ? "; starts when cards are released"

@@ -62,6 +62,19 @@ TEST_F(Gates, CapacityNamesTheNumbers) {
   EXPECT_EQ(closed[0].sentence, "h200 needs 1 node x 8 cards, 0 of 8 cards are free; starts when cards are released");
 }
 
+TEST_F(Gates, CapacityTellsWhenEnoughAreFreeButScattered) {
+  Registry registry = OneNode();
+  registry.series["h200"].nodes.push_back({"n2", "127.0.0.1"});
+  capacity_ = Capacity(registry);
+  ResolvedShape half = shape_;
+  half.pools[0].gpus_per_node = 5;
+  for (int i = 0; i < 2; ++i) capacity_.Take(*capacity_.Place(half, ""));
+  shape_.pools[0].gpus_per_node = 6;
+  EXPECT_EQ(Closed().at(0).sentence,
+            "h200 needs 1 node x 6 cards, 6 of 16 cards are free, but too few nodes have 6 of them; starts when cards "
+            "are released");
+}
+
 TEST_F(Gates, AllAreNamedTogether) {
   capacity_.Take(*capacity_.Place(shape_, ""));
   run_.steps[0].hold.admin = true;
@@ -72,7 +85,7 @@ TEST_F(Gates, AllAreNamedTogether) {
   run_.steps[0].attempts = 3;
   const auto closed = Closed();
   ASSERT_EQ(closed.size(), 4u);
-  EXPECT_EQ(closed[1].sentence, "retry 2 waits 30 more seconds after the failure");
+  EXPECT_EQ(closed[1].sentence, "it failed; retry 2 starts in 30 s");
   EXPECT_EQ(closed[2].sentence, "launch 3 did not come up (port 29500 is taken); the next try is in 4 s");
   EXPECT_EQ(closed[2].opens_at, now_ + absl::Seconds(4));
 }
@@ -104,7 +117,15 @@ TEST_F(Gates, QuotaOfGpusSaysWhatIsUsedAndWhatFreesIt) {
   use_.gpus = 12;
   ASSERT_EQ(Closed().size(), 1u);
   EXPECT_EQ(Closed()[0].gate, GateKind::kQuotaGpus);
-  EXPECT_EQ(Closed()[0].sentence, "your GPUs: 12 of 16 in use, this job needs 8; starts when 4 more are released");
+  EXPECT_EQ(Closed()[0].sentence, "your GPUs: 12 of 16 in use, this job needs 8; starts when 4 of them are released");
+  use_.gpus = 20;
+  EXPECT_EQ(Closed()[0].sentence,
+            "your GPUs: 20 of 16 in use (over by 4), this job needs 8; starts when 12 of them are released");
+  limits_.gpus = 4;
+  EXPECT_EQ(
+      Closed()[0].sentence,
+      "your GPUs: 20 of 4 in use (over by 16), this job needs 8, more than the quota itself: an admin can raise it");
+  limits_.gpus = 16;
   use_.gpus = 8;
   EXPECT_TRUE(Closed().empty());
 }
@@ -114,7 +135,7 @@ TEST_F(Gates, QuotaOfASeriesIsNamedByIt) {
   use_.series_gpus = {{"h200", 1}};
   ASSERT_EQ(Closed().size(), 1u);
   EXPECT_EQ(Closed()[0].gate, GateKind::kQuotaSeries);
-  EXPECT_EQ(Closed()[0].sentence, "your h200 GPUs: 1 of 8 in use, this job needs 8; starts when 1 more are released");
+  EXPECT_EQ(Closed()[0].sentence, "your h200 GPUs: 1 of 8 in use, this job needs 8; starts when 1 of them is released");
 }
 
 TEST_F(Gates, QuotaOfJobs) {
@@ -123,6 +144,10 @@ TEST_F(Gates, QuotaOfJobs) {
   ASSERT_EQ(Closed().size(), 1u);
   EXPECT_EQ(Closed()[0].gate, GateKind::kQuotaJobs);
   EXPECT_EQ(Closed()[0].sentence, "your jobs: 2 of 2 slots in use; starts when one of them ends");
+  limits_.jobs = 1;
+  EXPECT_EQ(Closed()[0].sentence, "your jobs: 2 of 1 slots in use (over by 1); starts when 2 of them end");
+  limits_.jobs = use_.jobs = 0;
+  EXPECT_EQ(Closed()[0].sentence, "your jobs: 0 of 0 slots in use: the quota lets none start; an admin can raise it");
 }
 
 TEST_F(Gates, QuotaOfGpuHoursOpensWithTheMonth) {
@@ -131,8 +156,18 @@ TEST_F(Gates, QuotaOfGpuHoursOpensWithTheMonth) {
   ASSERT_EQ(Closed().size(), 1u);
   EXPECT_EQ(Closed()[0].gate, GateKind::kQuotaGpuHours);
   EXPECT_EQ(Closed()[0].opens_at, now_ + absl::Hours(100));
+  EXPECT_EQ(Closed()[0].sentence,
+            "your GPU-hours: 10.0 of 10 used this month; the next month begins Tue 2027-01-19 12:00 UTC");
   use_.month_gpu_ms -= 1;
   EXPECT_TRUE(Closed().empty());
+}
+
+TEST_F(Gates, NoMonthOpensAQuotaOfNoGpuHours) {
+  limits_.gpu_hours = 0;
+  ASSERT_EQ(Closed().size(), 1u);
+  EXPECT_EQ(Closed()[0].opens_at, std::nullopt);
+  EXPECT_EQ(Closed()[0].sentence,
+            "your GPU-hours: 0.0 of 0 used this month: the quota lets none start; an admin can raise it");
 }
 
 TEST_F(Gates, QuotaOfStorageHoldsUntilItIsMeasured) {

@@ -155,10 +155,8 @@ TEST_F(PlannerTest, WhoWaitsForQuotaReservesNothing) {
   EXPECT_EQ(Look(), (Runs{1, 3}));
   const auto verdicts = Verdicts(runs_.at(2));
   ASSERT_EQ(verdicts.size(), 2u);
-  EXPECT_EQ(
-      verdicts[0].sentence,
-      "your GPUs: 0 of 8 in use, and this job needs 32, more than the quota itself: it waits until an admin raises "
-      "that");
+  EXPECT_EQ(verdicts[0].sentence,
+            "your GPUs: 0 of 8 in use, this job needs 32, more than the quota itself: an admin can raise it");
 }
 
 TEST_F(PlannerTest, ALoweredQuotaStopsNothingAndHoldsUntilBelow) {
@@ -167,7 +165,8 @@ TEST_F(PlannerTest, ALoweredQuotaStopsNothingAndHoldsUntilBelow) {
   LimitGpus("ann", 8);
   Submit("ann", "h200:1");
   EXPECT_EQ(Look(), Runs{});
-  EXPECT_EQ(Verdicts(runs_.at(2))[0].sentence, "your GPUs: 16 of 8 in use (over by 8); waits until they are below it");
+  EXPECT_EQ(Verdicts(runs_.at(2))[0].sentence,
+            "your GPUs: 16 of 8 in use (over by 8), this job needs 1; starts when 9 of them are released");
   End(runs_.at(1));
   EXPECT_EQ(Look(), Runs{2});
 }

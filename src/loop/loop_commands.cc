@@ -104,6 +104,7 @@ void Loop::Audit(const Command& command, int64_t run, std::string detail) {
   row.method = command.method;
   row.run = run;
   row.detail = std::move(detail);
+  row.revision = meta_.revision;
   batch_.txn.audit.push_back(std::move(row));
   batch_.changed = true;
 }

@@ -82,6 +82,7 @@ struct AuditRow {
   std::string method;
   int64_t run = 0;  // 0: not about a run
   std::string detail;
+  int64_t revision = 0;  // of the newest event when it was done
   bool operator==(const AuditRow&) const = default;
 };
 

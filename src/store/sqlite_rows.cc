@@ -474,8 +474,8 @@ absl::Status WriteToken(Database& database, const TokenRow& row) {
 }
 
 absl::Status WriteAudit(Database& database, const AuditRow& row) {
-  static const std::string sql = InsertSql("audit", "at_us, principal, method, run, detail");
-  return Query(database, sql).Bind(row.at, row.principal, row.method, row.run, row.detail).Run();
+  static const std::string sql = InsertSql("audit", "at_us, principal, method, run, detail, revision");
+  return Query(database, sql).Bind(row.at, row.principal, row.method, row.run, row.detail, row.revision).Run();
 }
 
 // --- Quotas, windows ------------------------------------------------------------------------------

@@ -159,8 +159,12 @@ absl::Status Daemon::EnterBootstrapToken() {
     store::Txn txn;
     TP_ASSIGN_OR_RETURN(txn.meta, store_.reader->ReadMeta());
     txn.tokens.push_back(row);
-    txn.audit.push_back(
-        {.at = absl::Now(), .principal = user, .method = "bootstrap", .run = 0, .detail = "token " + row.id});
+    txn.audit.push_back({.at = absl::Now(),
+                         .principal = user,
+                         .method = "bootstrap",
+                         .run = 0,
+                         .detail = "token " + row.id,
+                         .revision = txn.meta.revision});
     TP_RETURN_IF_ERROR(store_.store->Commit(txn));
   }
   TP_ASSIGN_OR_RETURN(loaded_, store_.store->Load());

@@ -219,6 +219,26 @@ TEST(Loop, ShapeThatNoLongerResolvesHoldsUntilTheRegistryAllowsIt) {
   EXPECT_EQ(h.State(waiting), kSubmitted);
 }
 
+// What is in force at a start can be told from what was committed: events after an edit have greater revisions.
+TEST(Loop, AnEditNamesTheNewestEventBeforeIt) {
+  Harness h;
+  h.Submit();
+  const int64_t before = h.store->ReadMeta()->revision;
+  SetQuota set;
+  set.user = "ada";
+  set.limits.jobs = 5;
+  const auto ignore = [](const absl::StatusOr<Answer>&) {};
+  h.loop->Post(Command{{"root", store::Role::kAdmin}, "edit", "SetQuota", "sha", set}, ignore);
+  h.loop->Post(Command{{"ada", store::Role::kUser}, "job", "Submit", "sha", Harness::Job()}, ignore);
+  const std::optional<store::Txn> txn = h.loop->Turn(h.now);
+  ASSERT_TRUE(txn && !txn->audit.empty() && !txn->events.empty());
+  EXPECT_EQ(txn->audit[0].detail, "quota of ada: jobs: 5");
+  EXPECT_EQ(txn->audit[0].revision, before);
+  EXPECT_EQ(txn->events[0].revision, before + 1);
+  ASSERT_TRUE(h.store->Commit(*txn).ok());
+  h.loop->Committed();
+}
+
 TEST(Loop, CommitNoticesCarryTheEventsInOrder) {
   Harness h;
   std::vector<int64_t> revisions;

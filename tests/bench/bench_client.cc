@@ -18,12 +18,15 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "tests/bench/rpc_client.h"
 #include "tp/v1/run.grpc.pb.h"
 #include "tp/v1/system.grpc.pb.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using tp::load::Authorize;
+using tp::load::Check;
 
 std::string Env(const char* name) {
   const char* value = std::getenv(name);
@@ -41,22 +44,7 @@ std::string Token() {
   return token;
 }
 
-// A channel of its own for each client: real users do not share one.
-std::shared_ptr<grpc::Channel> Connect(int client) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt("tp.bench.client", client);
-  return grpc::CreateCustomChannel(Env("TP_BENCH_SERVER"), grpc::InsecureChannelCredentials(), arguments);
-}
-
-void Authorize(grpc::ClientContext& context, const std::string& token) {
-  context.AddMetadata("authorization", "Bearer " + token);
-}
-
-void Check(const grpc::Status& status) {
-  if (status.ok()) return;
-  std::cerr << "bench_client: " << status.error_message() << "\n";
-  std::exit(1);
-}
+std::shared_ptr<grpc::Channel> Connect(int client) { return tp::load::Connect(Env("TP_BENCH_SERVER"), client); }
 
 // Calls `call(client, i)` from every client until the time is over or it says false; returns calls a second.
 double Rate(int clients, double seconds, const std::function<bool(int, int)>& call) {

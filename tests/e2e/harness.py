@@ -4,16 +4,19 @@ Everything lives below one temporary directory; tpd listens on a free loopback
 port. Only processes that the test started are ever signalled.
 """
 
+import hashlib
 import json
 import os
 import secrets
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
 import unittest
+from contextlib import closing
 from pathlib import Path
 
 BIN = Path(os.environ["TP_BIN_DIR"])
@@ -26,11 +29,13 @@ server:
 scheduling:
   stop_grace: {stop_grace}
   pause_grace: {pause_grace}
-  retry_cooldown: 1s
+  retry_cooldown: {retry_cooldown}
   infrastructure_retries: {infrastructure_retries}
   user_retries: {user_retries}
   absent_grace: 1s
-  relaunch_backoff_max: 2s
+  relaunch_backoff: {relaunch_backoff}
+  relaunch_backoff_max: {relaunch_backoff_max}
+  min_flip: 0s
 jobs:
   heartbeat: 1s
 """
@@ -75,6 +80,7 @@ class Deployment:
         self.config.mkdir()
         self.work.mkdir()
         settings = {"stop_grace": "5s", "pause_grace": "5s", "infrastructure_retries": 0, "user_retries": 0,
+                    "retry_cooldown": "1s", "relaunch_backoff": "1s", "relaunch_backoff_max": "2s",
                     "port": free_port(), "deployment": f"e{secrets.token_hex(4)}"} | policy
         (self.config / "tpd.yaml").write_text(TPD_YAML.format(**settings))
         self.binary = BIN / binary
@@ -112,8 +118,9 @@ class Deployment:
         self.kill(signal.SIGTERM)
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def tp(self, *args, check=True, cwd=None, timeout_s=120, **kwargs):
-        result = subprocess.run([BIN / "tp", *map(str, args)], cwd=cwd or self.work, env=self.env, timeout=timeout_s,
+    def tp(self, *args, check=True, cwd=None, timeout_s=120, token=None, **kwargs):
+        result = subprocess.run([BIN / "tp", *map(str, args)], cwd=cwd or self.work, timeout=timeout_s,
+                                env=self.env | ({"TP_TOKEN": token} if token else {}),
                                 stdin=subprocess.DEVNULL, capture_output=True, **kwargs)
         if check and result.returncode != 0:
             raise AssertionError(f"tp {' '.join(map(str, args))} exited {result.returncode}\n"
@@ -122,6 +129,14 @@ class Deployment:
 
     def json(self, *args):
         return json.loads(self.tp(*args, "-o", "json").stdout)
+
+    def grant(self, user, role):
+        """A token of another user. While tpd is down: there is no call that makes one."""
+        identity, secret = secrets.token_hex(8), secrets.token_hex(32)
+        with closing(sqlite3.connect(self.data / "tpd.db")) as database, database:
+            database.execute("INSERT INTO token VALUES (?, ?, ?, ?, 0)",
+                             (identity, hashlib.sha256(secret.encode()).hexdigest(), user, role))
+        return f"tp_{identity}_{secret}"
 
     def submit(self, *command, flags=(), check=True):
         """Returns the run's id; with check=False the finished process."""

@@ -73,18 +73,23 @@ class Client {
     mine_.push_back(response.run().id());
   }
 
-  // That it is over already is as good.
+  // That it is over already is as good. UNAVAILABLE: it ended this moment, and the call is made again.
   void StopOne() {
     std::swap(mine_.at(Dice(mine_.size())), mine_.back());
     tp::v1::StopRunRequest request;
     request.set_request_id(RequestId(number_, calls_++));
     request.set_run(mine_.back());
     mine_.pop_back();
+    grpc::Status status = Stop(request);
+    while (status.error_code() == grpc::StatusCode::UNAVAILABLE) status = Stop(request);
+    if (status.error_code() != grpc::StatusCode::FAILED_PRECONDITION) Check(status);
+  }
+
+  grpc::Status Stop(const tp::v1::StopRunRequest& request) {
     grpc::ClientContext context;
     Authorize(context, user_.token);
     tp::v1::StopRunResponse response;
-    const grpc::Status status = stub_->StopRun(&context, request, &response);
-    if (status.error_code() != grpc::StatusCode::FAILED_PRECONDITION) Check(status);
+    return stub_->StopRun(&context, request, &response);
   }
 
   const int number_;

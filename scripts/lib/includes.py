@@ -59,7 +59,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 LIBS = "absl fmt"
 BACKENDS = "backends/driver backends/fake backends/local"
-TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim auth rank public tp/backend.h {BACKENDS}"
+TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim simulate auth rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
 
@@ -80,10 +80,11 @@ FOLDERS = [
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),
     _folder("src/sim", LIBS, "base core plan store loop launch backends/fake public tp/backend.h"),
+    _folder("src/simulate", LIBS, "base decode core plan config json"),
     _folder("src/auth", LIBS, "base core store_interface openssl posix"),
     _folder("src/api", LIBS, RPC, "base core loop store snapshot snapshot_manifest auth config public json posix"),
     _folder("src/tpd", LIBS, RPC, BACKENDS,
-            "base decode core config store snapshot snapshot_manifest loop launch sim auth api public tp/backend.h spdlog json cli11 posix"),
+            "base decode core config store snapshot snapshot_manifest loop launch sim simulate auth api public tp/backend.h spdlog json cli11 posix"),
     _folder("cli", LIBS, RPC, "base decode snapshot_manifest public json cli11 posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
@@ -105,7 +106,7 @@ class Ban:
     why: str
 
 
-DETERMINISTIC = ("src/core/*", "src/plan/*", "src/loop/*", "src/sim/*")
+DETERMINISTIC = ("src/core/*", "src/plan/*", "src/loop/*", "src/sim/*", "src/simulate/*")
 # Drives the loop with real threads and clocks.
 LOOP_SHELL = ("src/loop/loop_thread.*",)
 

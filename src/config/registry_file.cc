@@ -114,6 +114,8 @@ Type<core::CardShare> CardShareType() {
                        "Memory that may be locked, as RDMA needs.")});
 }
 
+}  // namespace
+
 Type<WindowEntry> WindowType() {
   const auto grace = DurationBetween(absl::ZeroDuration(), absl::Hours(24));
   return Record<WindowEntry>(
@@ -127,6 +129,8 @@ Type<WindowEntry> WindowType() {
        Key("min_remaining", &WindowEntry::min_remaining, DurationBetween(absl::ZeroDuration(), absl::Hours(24 * 7)),
            "A job whose time limit fits no window starts only with this much time left.")});
 }
+
+namespace {
 
 Type<decode::Entries<std::string, std::string>> LabelsType() {
   return MapOf(Scalar("label"), Text("text"), "mapping of text");

@@ -65,8 +65,9 @@ struct RegistryFile {
   decode::Entries<std::string, ProfileEntry> profiles;
 };
 
-// The description of registry.yaml.
+// The description of registry.yaml, and of one window in it.
 const decode::Type<RegistryFile>& RegistryFileType();
+decode::Type<WindowEntry> WindowType();
 
 // `executors` become the registry's. Dangling names, nodes that contradict themselves and shapes that
 // cannot be add to `problems`. Needs a file that was decoded without problems.

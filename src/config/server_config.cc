@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/status.h"
 #include "config/backend_config.h"
+#include "config/order_keys.h"
 #include "config/scalar_types.h"
 #include "core/ids.h"
 #include "decode/json_type.h"
@@ -168,37 +169,27 @@ Type<core::Policy> PolicyType() {
   const auto grace = DurationBetween(absl::ZeroDuration(), kDay);
   const auto repeat = DurationBetween(kShortest, absl::Hours(1));
   const auto budget = SmallInteger(0, 1000);
-  return Record<Policy>(
-      "scheduling",
-      {Key("stop_grace", &Policy::stop_grace, grace, "Between TERM and KILL."),
-       Key("pause_grace", &Policy::pause_grace, grace, "Between a pause's warning and TERM: time for a checkpoint."),
-       Key("start_timeout", &Policy::start_timeout, DurationBetween(absl::Seconds(1), kYear),
-           "From cards granted to all ranks up; then the attempt fails (start_timeout)."),
-       Key("user_retries", &Policy::user_retries, budget, "Automatic retries after a job's own failure (user_exit)."),
-       Key("infrastructure_retries", &Policy::infrastructure_retries, budget,
-           "Automatic retries after a failure that was not the job's: node_lost, preempted, evicted, gpu_lost, "
-           "storage, lost."),
-       Key("retry_cooldown", &Policy::retry_cooldown, grace, "Pause before an automatic retry."),
-       Key("relaunch_backoff", &Policy::relaunch_backoff, repeat,
-           "Delay before a launch that never ran is tried again; doubles each time."),
-       Key("relaunch_backoff_max", &Policy::relaunch_backoff_max, DurationBetween(kShortest, kDay),
-           "What it grows to."),
-       Key("aging", &Policy::aging, DurationBetween(absl::ZeroDuration(), kYear),
-           "A waiting step's priority rises by one each time this has passed since its submission. 0s: never."),
-       Key("aging_cap", &Policy::aging_cap, SmallInteger(0, 100), "The most that aging adds to a priority."),
-       Key("default_time_limit", &Policy::default_time_limit, DurationBetween(absl::Seconds(1), kYear),
-           "How long a step without a time limit is taken to run, where one is planned around. Nothing is ended by "
-           "it."),
-       Key("fair_share", &Policy::fair_share, Boolean(),
-           "Of equal priorities those go first whose owners used less of the cards lately."),
-       Key("fair_share_half_life", &Policy::fair_share_half_life, DurationBetween(absl::Minutes(1), kYear),
-           "After this time, use counts half."),
-       Key("min_flip", &Policy::min_flip, DurationBetween(absl::ZeroDuration(), kDay),
-           "From a window's pause to its resume, at least."),
-       Key("kill_repeat", &Policy::kill_repeat, repeat, "How often KILL is repeated until a tree is gone."),
-       Key("fence_repeat", &Policy::fence_repeat, repeat, "How often a fence that failed is tried again."),
-       Key("absent_grace", &Policy::absent_grace, repeat, "Between the sightings that make an absence certain."),
-       Key("absent_confirmations", &Policy::absent_confirmations, SmallInteger(2, 100), "How many of them.")});
+  std::vector<decode::Field<Policy>> keys = {
+      Key("stop_grace", &Policy::stop_grace, grace, "Between TERM and KILL."),
+      Key("pause_grace", &Policy::pause_grace, grace, "Between a pause's warning and TERM: time for a checkpoint."),
+      Key("start_timeout", &Policy::start_timeout, DurationBetween(absl::Seconds(1), kYear),
+          "From cards granted to all ranks up; then the attempt fails (start_timeout)."),
+      Key("user_retries", &Policy::user_retries, budget, "Automatic retries after a job's own failure (user_exit)."),
+      Key("infrastructure_retries", &Policy::infrastructure_retries, budget,
+          "Automatic retries after a failure that was not the job's: node_lost, preempted, evicted, gpu_lost, "
+          "storage, lost."),
+      Key("retry_cooldown", &Policy::retry_cooldown, grace, "Pause before an automatic retry."),
+      Key("relaunch_backoff", &Policy::relaunch_backoff, repeat,
+          "Delay before a launch that never ran is tried again; doubles each time."),
+      Key("relaunch_backoff_max", &Policy::relaunch_backoff_max, DurationBetween(kShortest, kDay),
+          "What it grows to."),
+      Key("kill_repeat", &Policy::kill_repeat, repeat, "How often KILL is repeated until a tree is gone."),
+      Key("fence_repeat", &Policy::fence_repeat, repeat, "How often a fence that failed is tried again."),
+      Key("absent_grace", &Policy::absent_grace, repeat, "Between the sightings that make an absence certain."),
+      Key("absent_confirmations", &Policy::absent_confirmations, SmallInteger(2, 100), "How many of them."),
+  };
+  for (decode::Field<Policy>& key : OrderKeys()) keys.push_back(std::move(key));
+  return Record<Policy>("scheduling", std::move(keys));
 }
 
 Type<ServerFile::Accounting> AccountingType() {

@@ -496,6 +496,35 @@ core::Situation Planner::SituationOf(const core::RunWithSteps& run, const core::
   return situation;
 }
 
+std::vector<std::pair<ClassId, core::GateKind>> Planner::GatesOfClasses() const {
+  std::vector<std::pair<ClassId, core::GateKind>> gates;
+  for (const auto& [id, job_class] : classes_) {
+    switch (job_class.place) {
+      case Place::kNowhere:
+        break;
+      case Place::kShape:
+        gates.emplace_back(id, core::GateKind::kHeld);
+        break;
+      case Place::kWindow:
+      case Place::kQuota:
+        gates.emplace_back(id, *job_class.closed);
+        break;
+      case Place::kRoom: {
+        const bool full = room_.Full(job_class.shape->size);
+        gates.emplace_back(id, full ? core::GateKind::kCapacity : core::GateKind::kOrder);
+        break;
+      }
+    }
+  }
+  return gates;
+}
+
+std::optional<ClassId> Planner::ClassOf(core::StepRef ref) const {
+  const auto queued = queued_.find(ref);
+  if (queued == queued_.end()) return std::nullopt;
+  return queued->second.job_class;
+}
+
 std::vector<core::GateVerdict> Planner::Verdicts(const core::RunWithSteps& run, const core::Step& step,
                                                  const core::ResolvedShape* shape, absl::Time now) const {
   static const core::ResolvedShape kNoShape;

@@ -103,6 +103,11 @@ class Planner {
   const core::Capacity& capacity() const { return capacity_; }
   const core::HeldOpen& held_open() const { return windows_.held_open(); }
   const std::map<core::StepRef, core::Reservation>& reservations() const { return reservations_; }
+  // The one gate at which each class waits, as the last look left it: what waits behind another of its size
+  // waits for the room that this one waits for.
+  std::vector<std::pair<ClassId, core::GateKind>> GatesOfClasses() const;
+  // Of a queued step.
+  std::optional<ClassId> ClassOf(core::StepRef ref) const;
   const PlannerCounters& counters() const { return counters_; }
 
  private:

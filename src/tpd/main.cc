@@ -114,9 +114,8 @@ int Fsck(const std::string& data_argument) {
   return 0;
 }
 
-// 2 for every way in which a configuration cannot be used; problems stand alone on their lines.
-int CheckConfiguration(const std::string& directory) {
-  const absl::Status status = CheckConfig(directory);
+// 2 for every way in which files cannot be used; problems stand alone on their lines.
+int EndOfFiles(const absl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
   return status.ok() ? 0 : 2;
 }
@@ -141,6 +140,12 @@ int Main(int argc, char** argv) {
   schema_command->add_option("FILE", schema_kind, "server (tpd.yaml) or registry (registry.yaml)")
       ->required()
       ->check(CLI::IsMember({"server", "registry"}));
+  std::string scenario;
+  std::string format = "text";
+  CLI::App* simulate_command =
+      app.add_subcommand("simulate", "Replay a workload under one or more policies, and compare them; docs/simulate.md");
+  simulate_command->add_option("SCENARIO", scenario, "YAML file: hardware, workload, policies")->required();
+  simulate_command->add_option("-o,--output", format, "text or json")->check(CLI::IsMember({"text", "json"}));
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
   try {
     app.parse(argc, argv);
@@ -151,7 +156,8 @@ int Main(int argc, char** argv) {
     std::printf("tpd %s\n", kVersion);
     return 0;
   }
-  if (check_command->parsed()) return CheckConfiguration(serve.config);
+  if (check_command->parsed()) return EndOfFiles(CheckConfig(serve.config));
+  if (simulate_command->parsed()) return EndOfFiles(PrintSimulation(scenario, format));
   if (schema_command->parsed()) {
     PrintSchema(schema_kind);
     return 0;

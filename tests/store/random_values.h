@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/boxed.h"
 #include "store/fields.h"
 #include "store/micros.h"
 #include "store/words.h"
@@ -74,10 +75,18 @@ class RandomValues {
     for (char& byte : value) byte = static_cast<char>(Below(256));
   }
 
-  template <typename T>
-  void Fill(std::optional<T>& value) {
+  template <typename Optional>
+  void FillOptional(Optional& value) {
     value.reset();
     if (Below(3) != 0) Fill(value.emplace());
+  }
+  template <typename T>
+  void Fill(std::optional<T>& value) {
+    FillOptional(value);
+  }
+  template <typename T>
+  void Fill(Boxed<T>& value) {
+    FillOptional(value);
   }
 
   template <typename T>

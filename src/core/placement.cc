@@ -30,48 +30,70 @@ std::vector<int> FirstCards(uint64_t free, int count) {
 
 }  // namespace
 
-void CardSet::Add(size_t node, uint64_t cards, bool place) {
-  if (nodes_.size() <= node) nodes_.resize(node + 1);
-  nodes_[node].cards |= cards;
-  nodes_[node].place = nodes_[node].place || place;
+void CardSet::Add(const Share& share) {
+  if (nodes_.size() <= share.node) nodes_.resize(share.node + 1);
+  Node& node = nodes_[share.node];
+  node.cards |= share.cards;
+  node.place = node.place || share.place;
 }
 
 void CardSet::Add(const CardSet& other) {
-  for (size_t node = 0; node < other.nodes_.size(); ++node)
-    Add(node, other.nodes_[node].cards, other.nodes_[node].place);
+  if (nodes_.size() < other.nodes_.size()) nodes_.resize(other.nodes_.size());
+  for (size_t node = 0; node < other.nodes_.size(); ++node) {
+    nodes_[node].cards |= other.nodes_[node].cards;
+    nodes_[node].place = nodes_[node].place || other.nodes_[node].place;
+  }
 }
 
 Capacity::Capacity(const Registry& registry) { Reload(registry); }
 
-// What held something keeps it, in the registry or not: its attempt still lives.
 void Capacity::Reload(const Registry& registry) {
-  const std::vector<NodeCards> old = std::exchange(nodes_, {});
+  const std::vector<NodeCards> before = std::exchange(nodes_, {});
   node_index_.clear();
   series_.clear();
   everything_ = {};
-  for (const auto& [name, series] : registry.series) {
-    SeriesNodes& of_series = series_[name];
-    of_series.gpus_per_node = series.gpus_per_node;
-    for (const Node& node : series.nodes) {
-      const size_t index = NodeOf(node.name);
-      nodes_[index].address = node.address;
-      nodes_[index].cards |= LowestCards(series.gpus_per_node);
-      of_series.nodes.push_back(index);
+  for (const auto& [name, series] : registry.series) AddSeries(name, series);
+  FindNeighbours();
+  for (size_t node = 0; node < nodes_.size(); ++node) everything_.Add({node, nodes_[node].cards, true});
+  KeepHeld(before);
+}
+
+void Capacity::AddSeries(const std::string& name, const Series& series) {
+  SeriesNodes& of_series = series_[name];
+  of_series.gpus_per_node = series.gpus_per_node;
+  for (const Node& node : series.nodes) {
+    const size_t index = NodeOf(node.name);
+    nodes_[index].address = node.address;
+    nodes_[index].cards |= LowestCards(series.gpus_per_node);
+    nodes_[index].series.push_back(name);
+    of_series.nodes.push_back(index);
+  }
+}
+
+void Capacity::FindNeighbours() {
+  for (auto& [name, series] : series_) series.neighbours = {name};
+  for (const NodeCards& node : nodes_) {
+    if (node.series.size() < 2) continue;
+    for (const std::string& name : node.series) {
+      series_.at(name).neighbours.insert(node.series.begin(), node.series.end());
     }
   }
-  for (size_t node = 0; node < nodes_.size(); ++node) everything_.Add(node, nodes_[node].cards, true);
-  for (const NodeCards& before : old) {
-    if (before.held == 0 && !before.place_held) continue;
-    NodeCards& now = nodes_[NodeOf(before.name)];
-    now.held = before.held;
-    now.place_held = before.place_held;
-    if (now.address.empty()) now.address = before.address;
+}
+
+// What held something keeps it, in the registry or not: its attempt still lives.
+void Capacity::KeepHeld(const std::vector<NodeCards>& before) {
+  for (const NodeCards& old : before) {
+    if (old.held == 0 && !old.place_held) continue;
+    NodeCards& now = nodes_[NodeOf(old.name)];
+    now.held = old.held;
+    now.place_held = old.place_held;
+    if (now.address.empty()) now.address = old.address;
   }
 }
 
 size_t Capacity::NodeOf(const std::string& name) {
   const auto [found, added] = node_index_.try_emplace(name, nodes_.size());
-  if (added) nodes_.push_back({.name = name, .address = "", .cards = 0, .held = 0, .place_held = false});
+  if (added) nodes_.emplace_back().name = name;
   return found->second;
 }
 
@@ -199,12 +221,20 @@ void Capacity::Release(const std::vector<PoolPlacement>& placement) {
 
 CardSet Capacity::CardsOf(const std::vector<PoolPlacement>& placement) const {
   CardSet cards;
+  for (const CardSet::Share& share : SharesOf(placement)) cards.Add(share);
+  return cards;
+}
+
+std::vector<CardSet::Share> Capacity::SharesOf(const std::vector<PoolPlacement>& placement) const {
+  std::vector<CardSet::Share> shares;
   for (const PoolPlacement& pool : placement) {
     for (const RankPlacement& rank : pool.ranks) {
-      if (const auto node = FindNode(rank.node)) cards.Add(*node, MaskOf(rank.cards), pool.gpus_per_node == 0);
+      if (const auto node = FindNode(rank.node)) {
+        shares.push_back({*node, MaskOf(rank.cards), pool.gpus_per_node == 0});
+      }
     }
   }
-  return cards;
+  return shares;
 }
 
 int64_t Capacity::FreeCards(const std::string& series) const {
@@ -225,30 +255,16 @@ int64_t Capacity::TotalCards(const std::string& series) const {
 }
 
 std::set<std::string> Capacity::Neighbours(const std::string& series) const {
-  std::set<std::string> neighbours = {series};
   const auto found = series_.find(series);
-  if (found == series_.end()) return neighbours;
-  const std::set<size_t> nodes(found->second.nodes.begin(), found->second.nodes.end());
-  for (const auto& [name, other] : series_) {
-    if (std::any_of(other.nodes.begin(), other.nodes.end(), [&](size_t node) { return nodes.contains(node); })) {
-      neighbours.insert(name);
-    }
-  }
-  return neighbours;
+  return found == series_.end() ? std::set<std::string>{series} : found->second.neighbours;
 }
 
 std::set<std::string> Capacity::SeriesOn(const std::vector<PoolPlacement>& placement) const {
   std::set<std::string> on;
-  std::set<size_t> nodes;
   for (const PoolPlacement& pool : placement) {
     on.insert(pool.series);
     for (const RankPlacement& rank : pool.ranks) {
-      if (const auto node = FindNode(rank.node)) nodes.insert(*node);
-    }
-  }
-  for (const auto& [name, series] : series_) {
-    if (std::any_of(series.nodes.begin(), series.nodes.end(), [&](size_t node) { return nodes.contains(node); })) {
-      on.insert(name);
+      if (const auto node = FindNode(rank.node)) on.insert(nodes_[*node].series.begin(), nodes_[*node].series.end());
     }
   }
   return on;

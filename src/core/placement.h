@@ -18,7 +18,14 @@ namespace tp::core {
 // a reload.
 class CardSet {
  public:
-  void Add(size_t node, uint64_t cards, bool place);
+  // What one rank holds.
+  struct Share {
+    size_t node = 0;
+    uint64_t cards = 0;
+    bool place = false;
+  };
+
+  void Add(const Share& share);
   void Add(const CardSet& other);
   uint64_t CardsOf(size_t node) const { return node < nodes_.size() ? nodes_[node].cards : 0; }
   bool PlaceOf(size_t node) const { return node < nodes_.size() && nodes_[node].place; }
@@ -66,6 +73,7 @@ class Capacity {
 
   // Cards of nodes that are not in the registry any more are left out.
   CardSet CardsOf(const std::vector<PoolPlacement>& placement) const;
+  std::vector<CardSet::Share> SharesOf(const std::vector<PoolPlacement>& placement) const;
 
   int64_t FreeCards(const std::string& series) const;
   int64_t TotalCards(const std::string& series) const;
@@ -84,15 +92,20 @@ class Capacity {
     std::string address;
     uint64_t cards = 0;  // that it has
     uint64_t held = 0;
-    bool place_held = false;  // by a rank of a cpu series: a node is one place
+    bool place_held = false;          // by a rank of a cpu series: a node is one place
+    std::vector<std::string> series;  // that it belongs to
   };
   struct SeriesNodes {
     int gpus_per_node = 0;
     std::vector<size_t> nodes;
+    std::set<std::string> neighbours;  // series that share a node with it, itself included
   };
   // Nodes for each pool, or nothing.
   using Choice = std::vector<std::vector<size_t>>;
 
+  void AddSeries(const std::string& name, const Series& series);
+  void FindNeighbours();
+  void KeepHeld(const std::vector<NodeCards>& before);
   size_t NodeOf(const std::string& name);
   uint64_t FreeOf(size_t node, const Assume& assume) const;
   bool PlaceFree(size_t node, const Assume& assume) const;

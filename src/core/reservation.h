@@ -34,18 +34,31 @@ class Occupants {
     bool metered = false;
     std::optional<absl::Duration> limit;  // of the step, to notice that it was changed
     std::vector<PoolPlacement> placement;
-    std::set<std::string> series;  // of its nodes
+    std::set<std::string> series;         // of its nodes
+    std::vector<CardSet::Share> shares;  // of the present Capacity
   };
   const std::map<StepRef, Occupant>& all() const { return occupants_; }
-  // Those that hold cards on a node of one of the series, in the order in which they end.
-  std::vector<std::pair<absl::Time, const Occupant*>> ByEnd(const std::set<std::string>& series) const;
+
+  using ByEnd = std::map<std::pair<absl::Time, StepRef>, const Occupant*>;
+  // Those that hold cards on a node of one of the series, one by one in the order in which they end.
+  class Ending {
+   public:
+    Ending(const Occupants& occupants, const std::set<std::string>& series);
+    // The next one; null: there is none.
+    const Occupant* Next();
+
+   private:
+    std::vector<std::pair<ByEnd::const_iterator, ByEnd::const_iterator>> rest_;  // of each series
+  };
+  // When the first of them ends that ends later than `after`.
+  std::optional<absl::Time> NextEnd(const std::set<std::string>& series, absl::Time after) const;
 
  private:
   void Put(StepRef ref, Occupant occupant);
   void Drop(StepRef ref);
 
   std::map<StepRef, Occupant> occupants_;
-  std::map<std::string, std::set<std::pair<absl::Time, StepRef>>> by_end_;  // by series
+  std::map<std::string, ByEnd> by_end_;  // by series
 };
 
 struct Reservation {

@@ -373,11 +373,7 @@ void Planner::EndPass() {
 std::optional<absl::Time> Planner::NextOverrun() const {
   std::optional<absl::Time> next;
   for (const auto& [ref, reservation] : reservations_) {
-    for (const auto& [ends, occupant] : occupants_.ByEnd(reservation.series)) {
-      if (ends <= now_) continue;
-      Earlier(next, ends);
-      break;
-    }
+    Earlier(next, occupants_.NextEnd(reservation.series, now_));
   }
   return next;
 }

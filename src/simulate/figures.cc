@@ -44,6 +44,7 @@ void AddGates(const Outcome& outcome, Figures& figures) {
 void AddSeries(const PolicyCase& rules, const Outcome& outcome, Figures& figures) {
   const double span_ms = static_cast<double>(absl::ToInt64Milliseconds(outcome.ends - outcome.begins));
   for (const auto& [name, series] : rules.registry->series) {
+    if (series.nodes.empty()) continue;
     SeriesUse& use = figures.series[name];
     use.units = static_cast<int64_t>(series.nodes.size()) * std::max(series.gpus_per_node, 1);
     if (const auto busy = outcome.busy_ms.find(name); busy != outcome.busy_ms.end()) use.busy_ms = busy->second;

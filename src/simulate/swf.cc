@@ -67,7 +67,7 @@ class Reader {
     }
     if (parts_ > 0) Note(parts_, "parts of jobs that were checkpointed (status 2 to 4): their whole is a line of its own");
     if (shapeless_ > 0) Note(shapeless_, "without a number of processors");
-    if (endless_ > 0) Note(endless_, "without a run time: most were cancelled before they started");
+    if (endless_ > 0) Note(endless_, "without a submission or run time: most were cancelled before they started");
     return std::move(workload_);
   }
 

@@ -151,8 +151,8 @@ Occupants::Ending::Ending(const Occupants& occupants, const std::set<std::string
 const Occupants::Occupant* Occupants::Ending::Next() {
   std::erase_if(rest_, [](const auto& range) { return range.first == range.second; });
   if (rest_.empty()) return nullptr;
-  const auto first = std::min_element(
-      rest_.begin(), rest_.end(), [](const auto& a, const auto& b) { return a.first->first < b.first->first; });
+  const auto first = std::min_element(rest_.begin(), rest_.end(),
+                                      [](const auto& a, const auto& b) { return a.first->first < b.first->first; });
   const auto [key, occupant] = *first->first;
   for (auto& range : rest_) {
     if (range.first->first == key) ++range.first;
@@ -175,9 +175,8 @@ std::optional<absl::Time> Occupants::NextEnd(const std::set<std::string>& series
 std::optional<Reservation> Reserve(const Capacity& capacity, const Occupants& occupants, const ResolvedShape& shape,
                                    const std::string& avoid_node, const CardSet& others, absl::Time now) {
   Enough enough(occupants, SeriesOf(shape));
-  const bool found = enough.Find([&](const CardSet& freed) {
-    return capacity.HasRoom(shape, {.freed = &freed, .blocked = &others});
-  });
+  const bool found =
+      enough.Find([&](const CardSet& freed) { return capacity.HasRoom(shape, {.freed = &freed, .blocked = &others}); });
   if (!found) return std::nullopt;
   Reservation reservation;
   reservation.start = enough.Start(now);

@@ -34,7 +34,7 @@ class Occupants {
     bool metered = false;
     std::optional<absl::Duration> limit;  // of the step, to notice that it was changed
     std::vector<PoolPlacement> placement;
-    std::set<std::string> series;         // of its nodes
+    std::set<std::string> series;        // of its nodes
     std::vector<CardSet::Share> shares;  // of the present Capacity
   };
   const std::map<StepRef, Occupant>& all() const { return occupants_; }

@@ -69,8 +69,8 @@ std::optional<int64_t> WholeNumber(std::string_view text, int64_t min, int64_t m
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || number < min || number > max) return std::nullopt;
   const std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
-  const bool decimals = rest.size() > 1 && rest[0] == '.' &&
-                        rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  const bool decimals =
+      rest.size() > 1 && rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
   if (!rest.empty() && !decimals) return std::nullopt;
   return number;
 }

@@ -21,8 +21,7 @@ struct CsvRow {
 };
 
 // `text` outlives the rows. A missing column or a row of another length adds to `problems`.
-std::vector<CsvRow> ReadCsv(std::string_view text, const std::vector<std::string>& columns,
-                            decode::Problems& problems);
+std::vector<CsvRow> ReadCsv(std::string_view text, const std::vector<std::string>& columns, decode::Problems& problems);
 
 // A whole number from `min` to `max`; decimals after it are read and dropped, as traces write whole numbers
 // as 12.0. Nothing for anything else.

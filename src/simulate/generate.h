@@ -17,7 +17,7 @@ using Weighted = std::vector<std::pair<T, int64_t>>;
 
 struct Recipe {
   int jobs = 0;
-  absl::Duration over;     // from the beginning: whole days
+  absl::Duration over;      // from the beginning: whole days
   int daytime_percent = 0;  // of the jobs, submitted from 8 to 20 o'clock; the rest at any time
   Weighted<std::string> users;
   Weighted<std::string> shapes;  // --profile

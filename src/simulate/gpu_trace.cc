@@ -77,7 +77,8 @@ class NodeTable {
 
 class TaskTable {
  public:
-  TaskTable(const std::vector<Hardware>& hardware, decode::Problems& problems) : hardware_(hardware), problems_(problems) {}
+  TaskTable(const std::vector<Hardware>& hardware, decode::Problems& problems)
+      : hardware_(hardware), problems_(problems) {}
 
   Workload Read(std::string_view csv) {
     const std::vector<std::string> columns = {"num_gpu",       "gpu_milli",     "gpu_spec",      "qos",

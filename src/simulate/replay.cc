@@ -136,7 +136,7 @@ class Replayer {
   static std::string WhyRefused(const plan::Shape& shape, const core::Capacity& capacity) {
     if (!shape.resolved) return shape.why_not;
     if (capacity.CouldEverFit(*shape.resolved)) return "";
-    return fmt::format("{} is more than all of the series", SizeOf(*shape.resolved));
+    return fmt::format("{} is more than the nodes of its series can hold", SizeOf(*shape.resolved));
   }
 
   void Submit(size_t index) {

@@ -32,8 +32,8 @@ struct PolicyCase {
 using GateTimes = std::array<absl::Duration, core::kGateKindCount>;
 
 struct JobOutcome {
-  std::string size;     // `h200:16`, or the flag where it does not resolve
-  std::string refused;  // why it was never queued; empty: it was
+  std::string size;                   // `h200:16`, or the flag where it does not resolve
+  std::string refused;                // why it was never queued; empty: it was
   std::optional<absl::Time> started;  // for the first time
   std::optional<absl::Time> ended;
   bool over_limit = false;  // ended by its time limit
@@ -44,10 +44,10 @@ struct JobOutcome {
 
 struct Outcome {
   absl::Time begins;
-  absl::Time ends;                             // of the last job
-  std::vector<JobOutcome> jobs;                // as in the workload
-  std::map<std::string, int64_t> busy_ms;      // by series: cards x time, on cpu series nodes x time
-  int64_t events = 0;                          // submissions, ends, pauses and resumes
+  absl::Time ends;                         // of the last job
+  std::vector<JobOutcome> jobs;            // as in the workload
+  std::map<std::string, int64_t> busy_ms;  // by series: cards x time, on cpu series nodes x time
+  int64_t events = 0;                      // submissions, ends, pauses and resumes
   plan::PlannerCounters planner;
 };
 

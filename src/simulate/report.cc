@@ -25,7 +25,8 @@ std::string TableText(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      line += i < kTextColumns ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
+      line +=
+          i < kTextColumns ? fmt::format("{:<{}}  ", row[i], widths[i]) : fmt::format("{:>{}}  ", row[i], widths[i]);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
@@ -142,11 +143,11 @@ std::string UsageTable(const Report& report) {
 
 std::string TextReport(const Report& report) {
   const Figures& first = report.policies.front();
-  std::string text = fmt::format("{} jobs from {} on ({})\n", first.submitted, Time(first.begins, report.zone),
-                                 report.zone.name());
+  std::string text =
+      fmt::format("{} jobs from {} on ({})\n", first.submitted, Time(first.begins, report.zone), report.zone.name());
   for (const std::string& note : report.notes) text += fmt::format("note: {}\n", note);
-  text += "\n" + JobsTable(report) + RefusedTable(report) + WaitTable(report) + GateTable(report) + SeriesTable(report) +
-          UsageTable(report);
+  text += "\n" + JobsTable(report) + RefusedTable(report) + WaitTable(report) + GateTable(report) +
+          SeriesTable(report) + UsageTable(report);
   text.pop_back();  // the last table's empty line
   return text;
 }

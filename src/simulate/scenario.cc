@@ -142,8 +142,8 @@ class Loader {
   RegistryFile WithWindows(const PolicyEntry& entry) {
     RegistryFile file = hardware_;
     for (const auto& windows : entry.windows) {
-      const auto series = std::find_if(file.series.begin(), file.series.end(),
-                                       [&](const auto& one) { return one.key == windows.key; });
+      const auto series =
+          std::find_if(file.series.begin(), file.series.end(), [&](const auto& one) { return one.key == windows.key; });
       if (series == file.series.end()) {
         std::vector<std::string> names;
         for (const auto& one : file.series) names.push_back(one.key);

@@ -105,9 +105,9 @@ Type<SwfEntry> SwfType() {
 }
 
 Type<GpuTraceEntry> GpuTraceType() {
-  return Record<GpuTraceEntry>(
-      "gpu_trace", {RequiredKey("nodes", &GpuTraceEntry::nodes, PathType(), "Its table of nodes (csv)."),
-                    RequiredKey("tasks", &GpuTraceEntry::tasks, PathType(), "Its table of tasks (csv).")});
+  return Record<GpuTraceEntry>("gpu_trace",
+                               {RequiredKey("nodes", &GpuTraceEntry::nodes, PathType(), "Its table of nodes (csv)."),
+                                RequiredKey("tasks", &GpuTraceEntry::tasks, PathType(), "Its table of tasks (csv).")});
 }
 
 Type<WorkloadEntry> WorkloadType() {
@@ -122,14 +122,14 @@ Type<WorkloadEntry> WorkloadType() {
 Type<PolicyEntry> PolicyType() {
   const auto windows = ListOf(config::WindowType(), "list of windows");
   return Record<PolicyEntry>(
-      "a policy",
-      {Key("scheduling", &PolicyEntry::scheduling, Record<core::Policy>("scheduling", config::OrderKeys()),
-           "As in tpd.yaml: who starts next."),
-       Key("quotas", &PolicyEntry::quotas, config::QuotaType(), "As in tpd.yaml: what each user may hold."),
-       Key("user_quotas", &PolicyEntry::user_quotas,
-           MapOf(Name("user"), config::QuotaType(), "mapping of user to quotas"), "What single users may hold instead."),
-       Key("windows", &PolicyEntry::windows, MapOf(Name("series"), windows, "mapping of series to windows"),
-           "In place of those in the registry; an empty list: always open.")});
+      "a policy", {Key("scheduling", &PolicyEntry::scheduling, Record<core::Policy>("scheduling", config::OrderKeys()),
+                       "As in tpd.yaml: who starts next."),
+                   Key("quotas", &PolicyEntry::quotas, config::QuotaType(), "As in tpd.yaml: what each user may hold."),
+                   Key("user_quotas", &PolicyEntry::user_quotas,
+                       MapOf(Name("user"), config::QuotaType(), "mapping of user to quotas"),
+                       "What single users may hold instead."),
+                   Key("windows", &PolicyEntry::windows, MapOf(Name("series"), windows, "mapping of series to windows"),
+                       "In place of those in the registry; an empty list: always open.")});
 }
 
 Type<ScenarioFile> MakeScenarioFileType() {

@@ -65,7 +65,8 @@ class Reader {
       if (const auto fields = ReadFields(line.substr(0, comment), number, problems_)) AddJob(*fields);
       if (comment != std::string_view::npos) ReadComment(line.substr(comment + 1));
     }
-    if (parts_ > 0) Note(parts_, "parts of jobs that were checkpointed (status 2 to 4): their whole is a line of its own");
+    if (parts_ > 0)
+      Note(parts_, "parts of jobs that were checkpointed (status 2 to 4): their whole is a line of its own");
     if (shapeless_ > 0) Note(shapeless_, "without a number of processors");
     if (endless_ > 0) Note(endless_, "without a submission or run time: most were cancelled before they started");
     return std::move(workload_);

@@ -142,8 +142,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"server", "registry"}));
   std::string scenario;
   std::string format = "text";
-  CLI::App* simulate_command =
-      app.add_subcommand("simulate", "Replay a workload under one or more policies, and compare them; docs/simulate.md");
+  CLI::App* simulate_command = app.add_subcommand(
+      "simulate", "Replay a workload under one or more policies, and compare them; docs/simulate.md");
   simulate_command->add_option("SCENARIO", scenario, "YAML file: hardware, workload, policies")->required();
   simulate_command->add_option("-o,--output", format, "text or json")->check(CLI::IsMember({"text", "json"}));
   CLI::App* version_command = app.add_subcommand("version", "Print the version");

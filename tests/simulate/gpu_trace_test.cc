@@ -66,12 +66,13 @@ TEST(GpuTrace, WhereTasksGo) {
 }
 
 TEST(GpuTrace, HostileTables) {
-  EXPECT_THAT(ReadTasks("a,1,1\na,1,1,-1,0,,BE,Running,1,2,1\na,1,1,1,0,,b e,Running,1,2,1\na,1,1,1,0,,BE,Running,9,2,1e9\n")
-                  .problems,
-              ElementsAre("tasks.csv:2:1: 3 cells, and the header has 11",
-                          "tasks.csv:3:1: not a task: '-1' cards, class 'BE', created '1', started '1', ended '2'",
-                          "tasks.csv:4:1: not a task: '1' cards, class 'b e', created '1', started '1', ended '2'",
-                          "tasks.csv:5:1: not a task: '1' cards, class 'BE', created '9', started '1e9', ended '2'"));
+  EXPECT_THAT(
+      ReadTasks("a,1,1\na,1,1,-1,0,,BE,Running,1,2,1\na,1,1,1,0,,b e,Running,1,2,1\na,1,1,1,0,,BE,Running,9,2,1e9\n")
+          .problems,
+      ElementsAre("tasks.csv:2:1: 3 cells, and the header has 11",
+                  "tasks.csv:3:1: not a task: '-1' cards, class 'BE', created '1', started '1', ended '2'",
+                  "tasks.csv:4:1: not a task: '1' cards, class 'b e', created '1', started '1', ended '2'",
+                  "tasks.csv:5:1: not a task: '1' cards, class 'BE', created '9', started '1e9', ended '2'"));
   EXPECT_THAT(ReadTasks("", "sn,gpu\n").problems, ElementsAre("nodes.csv:1:1: the header has no column model"));
   EXPECT_THAT(ReadTasks("", "sn,gpu,model\nn1,0,G2\nn1,8,G2\nn1,8,G2\nn2,8,cpu\n").problems,
               ElementsAre("nodes.csv:2:1: not a node: 'n1' with '0' cards of model 'G2'",

@@ -57,9 +57,7 @@ class ReplayTest : public ::testing::Test {
   absl::Duration Wait(const Outcome& outcome, size_t job) const {
     return *outcome.jobs[job].started - outcome.begins - workload_.jobs[job].at;
   }
-  static absl::Duration At(const JobOutcome& job, core::GateKind gate) {
-    return job.waited[static_cast<size_t>(gate)];
-  }
+  static absl::Duration At(const JobOutcome& job, core::GateKind gate) { return job.waited[static_cast<size_t>(gate)]; }
 
   core::Registry registry_;
   core::Policy policy_;
@@ -69,17 +67,17 @@ class ReplayTest : public ::testing::Test {
 using core::GateKind;
 
 TEST_F(ReplayTest, ByHand) {
-  Add(absl::ZeroDuration(), "ann", "x:8", absl::Hours(2));                  // 0:00 to 2:00
-  Add(absl::Minutes(10), "bob", "x:4", absl::Hours(1));                     // 2:00 to 3:00
-  Add(absl::Minutes(20), "ann", "x:4", absl::Hours(3), absl::Hours(1));     // 2:00 to 3:00, its limit
-  Add(absl::Minutes(30), "cleo", "x:8", absl::Minutes(30));                 // 3:00 to 3:30
-  Add(absl::Minutes(40), "cleo", "x:12", absl::Minutes(30));                // more than there is
+  Add(absl::ZeroDuration(), "ann", "x:8", absl::Hours(2));               // 0:00 to 2:00
+  Add(absl::Minutes(10), "bob", "x:4", absl::Hours(1));                  // 2:00 to 3:00
+  Add(absl::Minutes(20), "ann", "x:4", absl::Hours(3), absl::Hours(1));  // 2:00 to 3:00, its limit
+  Add(absl::Minutes(30), "cleo", "x:8", absl::Minutes(30));              // 3:00 to 3:30
+  Add(absl::Minutes(40), "cleo", "x:12", absl::Minutes(30));             // more than there is
   const Outcome outcome = Run();
   EXPECT_EQ(Wait(outcome, 0), absl::ZeroDuration());
   EXPECT_EQ(Wait(outcome, 1), absl::Minutes(110));
   EXPECT_EQ(Wait(outcome, 2), absl::Minutes(100));
   EXPECT_EQ(Wait(outcome, 3), absl::Minutes(150));
-  EXPECT_EQ(outcome.jobs[4].refused, "x:12 is more than all of the series");
+  EXPECT_EQ(outcome.jobs[4].refused, "--profile x:12: series x has only 2 nodes x 4 = 8 cards");
   EXPECT_EQ(outcome.ends - outcome.begins, absl::Minutes(210));
 
   const Figures figures = FiguresOf(workload_, Rules(), outcome);

@@ -1,27 +1,52 @@
 #include "core/fair_share.h"
 
+#include <algorithm>
 #include <cmath>
-#include <numbers>
 
 namespace tp::core {
+namespace {
 
-// What was used before decays; what is used meanwhile grows towards cards x half-life / ln 2.
-double FairShare::DecayedTo(const Owned& owned, absl::Time now) const {
-  const double left = std::exp2(-absl::FDivDuration(now - owned.as_of, half_life_));
-  const double mean_life_s = absl::ToDoubleSeconds(half_life_) / std::numbers::ln2;
-  return owned.gpu_seconds * left + static_cast<double>(owned.cards) * mean_life_s * (1 - left);
+// A double reaches up to 2^1023: this leaves room for 2^63 gpu_ms at once and for many of them.
+constexpr int64_t kMostHalfLives = 512;
+
+// Exact as long as the result is a normal number.
+double Doubled(double value, int64_t times) {
+  return std::ldexp(value, static_cast<int>(std::clamp<int64_t>(times, -4 * kMostHalfLives, kMostHalfLives)));
 }
 
-void FairShare::Hold(const std::string& owner, int64_t cards, absl::Time now) {
-  Owned& owned = owned_[owner];
-  owned.gpu_seconds = DecayedTo(owned, now);
-  owned.cards += cards;
-  owned.as_of = now;
+}  // namespace
+
+double ShareOf(const Shares& shares, const std::string& owner) {
+  const auto found = shares.find(owner);
+  return found == shares.end() ? 0 : found->second;
 }
 
-std::map<std::string, double> FairShare::At(absl::Time now) const {
-  std::map<std::string, double> shares;
-  for (const auto& [owner, owned] : owned_) shares.emplace_hint(shares.end(), owner, DecayedTo(owned, now));
+FairShare::Moment FairShare::MomentOf(absl::Time at) const {
+  absl::Duration rest;
+  const int64_t whole = absl::IDivDuration(at - absl::UnixEpoch(), half_life_, &rest);
+  return {whole, absl::FDivDuration(rest, half_life_)};
+}
+
+void FairShare::MoveReference(int64_t whole) {
+  for (auto& [owner, gpu_ms] : gpu_ms_at_reference_) gpu_ms = Doubled(gpu_ms, reference_ - whole);
+  reference_ = whole;
+}
+
+void FairShare::Add(const std::string& owner, absl::Time at, int64_t gpu_ms) {
+  const Moment moment = MomentOf(at);
+  if (moment.whole - reference_ > kMostHalfLives) MoveReference(moment.whole);
+  gpu_ms_at_reference_[owner] +=
+      Doubled(static_cast<double>(gpu_ms) * std::exp2(moment.rest), moment.whole - reference_);
+}
+
+Shares FairShare::SharesAt(absl::Time now, const std::map<std::string, int64_t>& live_gpu_ms) const {
+  const Moment moment = MomentOf(now);
+  Shares shares;
+  for (const auto& [owner, gpu_ms] : gpu_ms_at_reference_) {
+    // A correction counts more than what it takes back, which has decayed for longer.
+    shares[owner] = std::max(0.0, Doubled(gpu_ms * std::exp2(-moment.rest), reference_ - moment.whole) / 1000);
+  }
+  for (const auto& [owner, gpu_ms] : live_gpu_ms) shares[owner] += static_cast<double>(gpu_ms) / 1000;
   return shares;
 }
 

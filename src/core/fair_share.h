@@ -1,5 +1,6 @@
-// What owners used of the cards lately, for `fair_share` (DESIGN 6, order): gpu_seconds that count half after
-// each half-life. Pure; not thread-safe.
+// Who used how much of the cards lately (DESIGN 6, order): settled use counts half after each half-life, what
+// runs counts in full. Settled use is kept at one common time, so that nothing is worked out anew as time
+// goes on: all of it decays alike. Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +11,33 @@
 
 namespace tp::core {
 
+// Decayed gpu_seconds by owner; whoever is not in it has used none.
+using Shares = std::map<std::string, double>;
+
+double ShareOf(const Shares& shares, const std::string& owner);
+
 class FairShare {
  public:
+  // Above zero.
   explicit FairShare(absl::Duration half_life) : half_life_(half_life) {}
 
-  // From `now` on the owner holds so many more cards, or fewer. `now` never goes back.
-  void Hold(const std::string& owner, int64_t cards, absl::Time now);
-
-  // Decayed gpu_seconds by owner.
-  std::map<std::string, double> At(absl::Time now) const;
+  // Settled use that ended at `at`, in any order; a correction may take back.
+  void Add(const std::string& owner, absl::Time at, int64_t gpu_ms);
+  Shares SharesAt(absl::Time now, const std::map<std::string, int64_t>& live_gpu_ms) const;
 
  private:
-  struct Owned {
-    double gpu_seconds = 0;  // decayed to `as_of`
-    int64_t cards = 0;       // held since then
-    absl::Time as_of;
+  // A moment in half-lives since the Unix epoch.
+  struct Moment {
+    int64_t whole = 0;
+    double rest = 0;
   };
 
-  double DecayedTo(const Owned& owned, absl::Time now) const;
+  Moment MomentOf(absl::Time at) const;
+  void MoveReference(int64_t whole);
 
   absl::Duration half_life_;
-  std::map<std::string, Owned> owned_;
+  int64_t reference_ = 0;  // in whole half-lives since the Unix epoch
+  std::map<std::string, double> gpu_ms_at_reference_;
 };
 
 }  // namespace tp::core

@@ -65,6 +65,11 @@ struct LedgerOwner {
 std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter, const std::vector<PoolPlacement>& pools,
                                   absl::TimeZone zone);
 
+// The full hour in which something ended: as of then use counts in a share, so that it is the same whether it
+// was told one by one or summed up by the hour.
+inline constexpr int64_t kHourMs = 3'600'000;
+inline int64_t EndHourUnixMs(int64_t end_unix_ms) { return end_unix_ms - end_unix_ms % kHourMs; }
+
 // The bytes that `hash` covers: every field but `hash`, each with its length in front.
 std::string HashedBytes(const LedgerRow& row);
 

@@ -49,11 +49,11 @@ void QuotaUsage::AddSettled(const std::string& month, const std::string& owner, 
   settled_[{month, owner}] += gpu_ms;
 }
 
-int64_t QuotaUsage::MeteredNow(const Owned& owned, const Month& month, absl::Time now) {
+int64_t QuotaUsage::MeteredSince(absl::Time since, const Owned& owned, absl::Time now) {
   int64_t gpu_ms = 0;
   for (const auto& [ref, live] : owned.live) {
     if (!live.metered_from) continue;
-    const absl::Time from = std::max(*live.metered_from, month.begins);
+    const absl::Time from = std::max(*live.metered_from, since);
     const absl::Time to = std::min(live.metered_to.value_or(now), now);
     if (from < to) gpu_ms += absl::ToInt64Milliseconds(to - from) * live.gpus;
   }
@@ -65,7 +65,7 @@ QuotaUse QuotaUsage::UseOf(const std::string& owner, absl::Time now) const {
   const Month month = MonthOf(now, zone_);
   if (const auto owned = owned_.find(owner); owned != owned_.end()) {
     use = owned->second.use;
-    use.month_gpu_ms = MeteredNow(owned->second, month, now);
+    use.month_gpu_ms = MeteredSince(month.begins, owned->second, now);
   }
   if (const auto settled = settled_.find({month.name, owner}); settled != settled_.end()) {
     use.month_gpu_ms += settled->second;
@@ -74,6 +74,14 @@ QuotaUse QuotaUsage::UseOf(const std::string& owner, absl::Time now) const {
   if (all != storage_.end()) use.storage = StorageUse{.bytes = 0, .scanned_at = all->second.scanned_at};
   if (const auto storage = storage_.find(owner); storage != storage_.end()) use.storage = storage->second;
   return use;
+}
+
+std::map<std::string, int64_t> QuotaUsage::LiveGpuMs(absl::Time now) const {
+  std::map<std::string, int64_t> live;
+  for (const auto& [owner, owned] : owned_) {
+    if (const int64_t gpu_ms = MeteredSince(absl::InfinitePast(), owned, now); gpu_ms > 0) live.emplace(owner, gpu_ms);
+  }
+  return live;
 }
 
 std::set<std::string> QuotaUsage::Owners() const {

@@ -30,6 +30,8 @@ class QuotaUsage {
   void SetStorage(const std::string& owner, StorageUse use) { storage_[owner] = use; }
 
   QuotaUse UseOf(const std::string& owner, absl::Time now) const;
+  // What live attempts come to since they are metered, by owner; those without any are left out.
+  std::map<std::string, int64_t> LiveGpuMs(absl::Time now) const;
   std::set<std::string> Owners() const;
 
  private:
@@ -46,7 +48,7 @@ class QuotaUsage {
 
   static Live LiveOf(const Attempt& attempt);
   static void Add(QuotaUse& use, const Live& live, int64_t sign);
-  static int64_t MeteredNow(const Owned& owned, const Month& month, absl::Time now);
+  static int64_t MeteredSince(absl::Time since, const Owned& owned, absl::Time now);
 
   absl::TimeZone zone_;
   std::map<std::string, Owned> owned_;

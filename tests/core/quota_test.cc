@@ -220,6 +220,15 @@ TEST_F(QuotaUsageTest, OfWhatRunsThePresentMonthCounts) {
   EXPECT_EQ(UseOf("ana", At(10)).month_gpu_ms, 20'000);
 }
 
+TEST_F(QuotaUsageTest, OfWhatRunsAllCountsInAShare) {
+  usage_.Follow("ana", LiveStep({1, 0}, {Pool("h200", 2)}, At(-3600)));
+  usage_.Follow("ana", LiveStep({2, 0}, {Pool("h200", 1)}, At(0)));
+  usage_.Follow("ben", LiveStep({3, 0}, {Pool("h200", 1)}));  // has not begun
+  usage_.Follow("cat", LiveStep({4, 0}, {Pool("cpu", 0)}, At(0)));
+  usage_.AddSettled("2026-01", "dan", 1000);
+  EXPECT_THAT(usage_.LiveGpuMs(At(10)), ElementsAre(Pair("ana", 3610 * 2000 + 10'000)));
+}
+
 TEST_F(QuotaUsageTest, AClosedMeterCountsNoFurther) {
   Step step = LiveStep({1, 0}, {Pool("h200", 1)}, At(0));
   step.attempt->meter->opened.unix_us = 500;  // the host's clock says something else

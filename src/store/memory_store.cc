@@ -36,6 +36,11 @@ std::vector<typename Map::mapped_type> Values(const Map& map) {
   return values;
 }
 
+template <typename Months>
+auto NewestTwo(const Months& months) {
+  return months.size() < 2 ? months.begin() : std::prev(months.end(), 2);
+}
+
 template <typename Row>
 Row Rounded(Row row, absl::Time Row::*time) {
   RoundToMicros(row.*time);
@@ -140,11 +145,21 @@ absl::Status MemoryStore::Commit(const Txn& txn) {
 }
 
 std::vector<MonthUseRow> MemoryStore::NewestMonths(const Data& data) {
-  const auto& months = data.month_gpu_ms;
   std::vector<MonthUseRow> rows;
-  for (auto month = months.size() < 2 ? months.begin() : std::prev(months.end(), 2); month != months.end(); ++month) {
+  for (auto month = NewestTwo(data.month_gpu_ms); month != data.month_gpu_ms.end(); ++month) {
     for (const auto& [owner, gpu_ms] : month->second) rows.push_back({month->first, owner, gpu_ms});
   }
+  return rows;
+}
+
+std::vector<HourUseRow> MemoryStore::HoursOfNewestMonths(const Data& data) {
+  std::map<std::pair<int64_t, std::string>, int64_t> hours;  // by hour and owner
+  for (const core::LedgerRow& row : data.ledger) {
+    if (row.gpu_ms == 0 || row.month < NewestTwo(data.month_gpu_ms)->first) continue;
+    hours[{core::EndHourUnixMs(row.end_unix_ms), row.owner}] += row.gpu_ms;
+  }
+  std::vector<HourUseRow> rows;
+  for (const auto& [key, gpu_ms] : hours) rows.push_back({key.first, key.second, gpu_ms});
   return rows;
 }
 
@@ -160,6 +175,7 @@ absl::StatusOr<Loaded> MemoryStore::Load() {
   loaded.storage_use = Values(data_.storage_use);
   loaded.window_holds = Values(data_.window_holds);
   loaded.month_use = NewestMonths(data_);
+  loaded.hour_use = HoursOfNewestMonths(data_);
   return loaded;
 }
 

@@ -80,6 +80,7 @@ class MemoryStore : public Store, public Reader {
   static void Append(Data& data, const Txn& txn);
   static void Set(Data& data, const Txn& txn);
   static std::vector<MonthUseRow> NewestMonths(const Data& data);
+  static std::vector<HourUseRow> HoursOfNewestMonths(const Data& data);
 
   mutable std::mutex mutex_;
   Data data_;

@@ -109,6 +109,14 @@ struct MonthUseRow {
   bool operator==(const MonthUseRow&) const = default;
 };
 
+// What an owner's settled attempts that ended in one hour come to (core::EndHourUnixMs).
+struct HourUseRow {
+  int64_t hour_unix_ms = 0;
+  std::string owner;
+  int64_t gpu_ms = 0;
+  bool operator==(const HourUseRow&) const = default;
+};
+
 // What lists filter by and show, kept beside the run's steps from which it follows.
 struct RunSummary {
   core::RunWord word = core::RunWord::kQueued;
@@ -155,6 +163,7 @@ struct Loaded {
   std::vector<StorageUseRow> storage_use;    // by owner
   std::vector<WindowHoldRow> window_holds;   // by series
   std::vector<MonthUseRow> month_use;        // of the newest two months in the ledger, by month and owner
+  std::vector<HourUseRow> hour_use;          // of the same months, by hour and owner
   bool operator==(const Loaded&) const = default;
 };
 

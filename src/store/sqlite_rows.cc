@@ -420,15 +420,35 @@ MonthUseRow ReadMonthUse(Columns& columns) {
   return row;
 }
 
-}  // namespace
+HourUseRow ReadHourUse(Columns& columns) {
+  HourUseRow row;
+  row.hour_unix_ms = columns.Int64();
+  row.owner = columns.Text();
+  row.gpu_ms = columns.Int64();
+  return row;
+}
 
 // Two seeks in the index find the months.
+constexpr std::string_view kNewestMonths =
+    "month >= coalesce((SELECT max(month) FROM ledger WHERE month < (SELECT max(month) FROM ledger)), '')";
+
+}  // namespace
+
 absl::StatusOr<std::vector<MonthUseRow>> SelectMonthUse(Database& database) {
-  Query query(database,
-              "SELECT month, owner, sum(gpu_ms) FROM ledger WHERE month >= coalesce("
-              "(SELECT max(month) FROM ledger WHERE month < (SELECT max(month) FROM ledger)), '') "
-              "GROUP BY month, owner ORDER BY month, owner");
+  static const std::string sql =
+      fmt::format("SELECT month, owner, sum(gpu_ms) FROM ledger WHERE {} GROUP BY month, owner ORDER BY month, owner",
+                  kNewestMonths);
+  Query query(database, sql);
   return ReadAll(query, ReadMonthUse);
+}
+
+absl::StatusOr<std::vector<HourUseRow>> SelectHourUse(Database& database) {
+  static const std::string sql = fmt::format(
+      "SELECT end_unix_ms - end_unix_ms % {} AS hour, owner, sum(gpu_ms) FROM ledger WHERE {} AND gpu_ms != 0 "
+      "GROUP BY hour, owner ORDER BY hour, owner",
+      core::kHourMs, kNewestMonths);
+  Query query(database, sql);
+  return ReadAll(query, ReadHourUse);
 }
 
 // --- Requests, snapshots, tokens, audit -----------------------------------------------------------

@@ -80,6 +80,7 @@ absl::StatusOr<std::vector<core::RunWithSteps>> Complete(Database& database, std
 
 // Of the newest two months in the ledger.
 absl::StatusOr<std::vector<MonthUseRow>> SelectMonthUse(Database& database);
+absl::StatusOr<std::vector<HourUseRow>> SelectHourUse(Database& database);
 
 // Inserts or replaces. `summary` counts for a run that is new; WriteSummary changes it afterwards.
 absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary& summary, absl::Time changed_at);

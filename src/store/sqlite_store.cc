@@ -152,6 +152,7 @@ absl::StatusOr<Loaded> SqliteStore::Load() {
   TP_ASSIGN_OR_RETURN(loaded.window_holds,
                       SelectAll(database_, kWindowHoldColumns, "window_hold", "series", ReadWindowHold));
   TP_ASSIGN_OR_RETURN(loaded.month_use, SelectMonthUse(database_));
+  TP_ASSIGN_OR_RETURN(loaded.hour_use, SelectHourUse(database_));
   return loaded;
 }
 

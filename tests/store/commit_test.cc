@@ -296,6 +296,28 @@ TEST_P(CommitTest, LoadsWhatTheNewestTwoMonthsCameTo) {
               ElementsAre(MonthUseRow{"2026-02", "ben", 2000}, MonthUseRow{"2026-03", "ana", 16'000}));
 }
 
+TEST_P(CommitTest, LoadsWhatEachHourOfTheNewestTwoMonthsCameTo) {
+  constexpr int64_t kMonth = 31 * 24 * 3600;
+  const auto hour = [](int64_t seconds) { return absl::ToUnixMillis(At(seconds)); };
+  EXPECT_THAT(Load().hour_use, IsEmpty());
+  author_.Bill(1, "ana", At(0), At(10), 8);
+  Commit(author_.Take());
+  EXPECT_THAT(Load().hour_use, ElementsAre(HourUseRow{hour(0), "ana", 80'000}));
+  author_.Bill(2, "ben", At(kMonth), At(kMonth + 3600), 2);  // at the hour sharp: it is the next one's
+  author_.Bill(3, "ben", At(kMonth + 10), At(kMonth + 3599), 1);
+  author_.Bill(4, "ben", At(kMonth), At(kMonth + 100), 0);
+  author_.Bill(5, "cat", At(kMonth), At(kMonth + 100), 0);  // no cards, no use
+  author_.Bill(6, "ben", At(2 * kMonth), At(2 * kMonth + 7210), 1);
+  author_.Bill(7, "ana", At(2 * kMonth), At(2 * kMonth + 7220), 1);
+  author_.Bill(8, "ana", At(2 * kMonth + 7200), At(2 * kMonth + 7201), 3);
+  Commit(author_.Take());
+  either_.Reopen();
+  EXPECT_THAT(Load().hour_use,
+              ElementsAre(HourUseRow{hour(kMonth), "ben", 3'589'000}, HourUseRow{hour(kMonth + 3600), "ben", 7'200'000},
+                          HourUseRow{hour(2 * kMonth + 7200), "ana", 7'223'000},
+                          HourUseRow{hour(2 * kMonth + 7200), "ben", 7'210'000}));
+}
+
 TEST_P(CommitTest, EventsComeInOrderAndByPages) {
   for (int64_t run : {1, 2, 1, 2, 1}) author_.AddEvent({run, 0}, JobState::kQueued, JobState::kPaused);
   const Txn txn = author_.Take();

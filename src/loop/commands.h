@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/fair_share.h"
 #include "core/gates.h"
 #include "core/quota.h"
 #include "core/registry.h"
@@ -150,6 +151,7 @@ struct Standings {
   std::vector<UserStanding> users;  // by name
   core::QuotaLimits defaults;
   core::HeldOpen held_open;
+  core::Shares shares;  // empty: they do not count in the order
 };
 using StandingReply = std::function<void(Standings)>;
 

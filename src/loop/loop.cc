@@ -45,6 +45,7 @@ void Loop::LoadQuotas(store::Loaded& loaded) {
   for (const store::StorageUseRow& row : loaded.storage_use) planner_.SetStorage(row.owner, row.use);
   for (const store::WindowHoldRow& row : loaded.window_holds) planner_.HoldOpen(row.series, row.until);
   for (const store::MonthUseRow& row : loaded.month_use) planner_.AddSettled(row.month, row.owner, row.gpu_ms);
+  for (const store::HourUseRow& row : loaded.hour_use) planner_.AddUse(row.owner, row.hour_unix_ms, row.gpu_ms);
 }
 
 void Loop::Recover() {

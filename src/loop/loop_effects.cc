@@ -71,6 +71,7 @@ void Loop::Settle(const core::RunWithSteps& run, const core::Step& step, const c
   for (core::LedgerRow& row : core::LedgerRows(owner, meter, attempt.placement, settings_.accounting_zone)) {
     store::ChainRow(row, meta_);
     planner_.AddSettled(row.month, row.owner, row.gpu_ms);
+    planner_.AddUse(row.owner, row.end_unix_ms, row.gpu_ms);
     batch_.txn.ledger.push_back(std::move(row));
   }
 }

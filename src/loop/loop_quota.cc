@@ -162,6 +162,7 @@ void Loop::TakeStanding(StandingMessage& message) {
   for (const std::string& user : users) standings.users.push_back(StandingOf(user));
   standings.defaults = planner_.quotas().defaults();
   standings.held_open = planner_.held_open();
+  standings.shares = planner_.shares();
   batch_.leaving.push_back(
       [reply = std::move(message.reply), standings = std::move(standings)]() mutable { reply(std::move(standings)); });
 }

@@ -1,12 +1,14 @@
 #include "plan/planner.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "core/ledger.h"
 
 namespace tp::plan {
 namespace {
+
+// For so long the order of owners is taken to stay as it is while attempts run.
+constexpr absl::Duration kSharesHold = absl::Minutes(1);
 
 void Earlier(std::optional<absl::Time>& earliest, const std::optional<absl::Time>& at) {
   if (at && (!earliest || *at < *earliest)) earliest = at;
@@ -14,6 +16,21 @@ void Earlier(std::optional<absl::Time>& earliest, const std::optional<absl::Time
 
 bool Touch(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& one) { return b.contains(one); });
+}
+
+// Owners by how many used less; whoever used nothing is first anyway.
+std::map<std::string, size_t> Ranks(const core::Shares& shares) {
+  std::map<double, std::vector<std::string>> by_share;
+  for (const auto& [owner, share] : shares) {
+    if (share > 0) by_share[share].push_back(owner);
+  }
+  std::map<std::string, size_t> ranks;
+  size_t rank = 0;
+  for (const auto& [share, owners] : by_share) {
+    ++rank;
+    for (const std::string& owner : owners) ranks.emplace(owner, rank);
+  }
+  return ranks;
 }
 
 }  // namespace
@@ -26,6 +43,7 @@ Planner::Planner(const core::Policy& policy, absl::TimeZone accounting_zone,
       capacity_(*registry_),
       quotas_(registry_->quota_defaults),
       usage_(accounting_zone),
+      fair_share_(policy.fair_share_half_life),
       room_(policy) {}
 
 // --- What changed --------------------------------------------------------------------------------------
@@ -100,6 +118,10 @@ void Planner::SetStorage(const std::string& owner, core::StorageUse use) {
 void Planner::AddSettled(const std::string& month, const std::string& owner, int64_t gpu_ms) {
   usage_.AddSettled(month, owner, gpu_ms);
   if (gpu_ms < 0) WakeOwner(owner);
+}
+
+void Planner::AddUse(const std::string& owner, int64_t end_unix_ms, int64_t gpu_ms) {
+  fair_share_.Add(owner, absl::FromUnixMillis(core::EndHourUnixMs(end_unix_ms)), gpu_ms);
 }
 
 void Planner::HoldOpen(const std::string& series, absl::Time until) {
@@ -308,7 +330,25 @@ void Planner::BeginTurn(absl::Time now) {
   now_ = now;
   if (pass_) Disturb(pass_->series);  // it was left before its end
   pass_.reset();
+  FreezeShares();
   WakeByTime();
+}
+
+// Settled use decays alike for all: only what runs or was settled since can have changed the order.
+void Planner::FreezeShares() {
+  if (!policy_.fair_share) return;
+  core::Shares shares = fair_share_.SharesAt(now_, usage_.LiveGpuMs(now_));
+  const bool same_order = Ranks(shares) == Ranks(shares_);
+  shares_ = std::move(shares);
+  if (!same_order) Disturb(room_.AllSeries());
+}
+
+core::QueueOrder Planner::OrderOf(const std::string& owner, int32_t priority, absl::Time submitted, core::StepRef ref,
+                                  absl::Time now) const {
+  return {.effective_priority = core::EffectivePriority(priority, submitted, now, policy_),
+          .share = core::ShareOf(shares_, owner),
+          .submitted = submitted,
+          .step = ref};
 }
 
 void Planner::WakeByTime() {
@@ -460,6 +500,7 @@ std::vector<const core::Reservation*> Planner::Reservations() const {
 std::optional<absl::Time> Planner::NextWake() const {
   if (pass_ || !disturbed_.empty()) return now_;
   std::optional<absl::Time> next = recheck_at_;
+  if (policy_.fair_share && !room_.empty()) Earlier(next, now_ + kSharesHold);
   if (!own_openings_.empty()) Earlier(next, own_openings_.begin()->first);
   if (!window_waits_.empty()) Earlier(next, window_waits_.begin()->first);
   if (!quota_waits_.empty()) Earlier(next, month_ends_);
@@ -481,13 +522,13 @@ core::Situation Planner::SituationOf(const core::RunWithSteps& run, const core::
                             .schedule = ScheduleOf(shape, now),
                             .window = StandingOf(shape, now),
                             .now = now};
-  const int32_t priority = core::EffectivePriority(run.run.priority, run.run.created_at, now, policy_);
+  const core::QueueOrder order = OrderOf(run.run.owner, run.run.priority, run.run.created_at, step.ref, now);
   for (const auto& [ref, reservation] : reservations_) {
     const JobClass& holder = classes_.at(queued_.at(ref).job_class);
     const absl::Time submitted = queued_.at(ref).submitted;
-    const int32_t of_holder = core::EffectivePriority(holder.key.priority, submitted, now, policy_);
-    const bool ahead = std::tuple(-of_holder, submitted, ref) < std::tuple(-priority, run.run.created_at, step.ref);
-    if (ahead) situation.reservations.push_back(&reservation);
+    if (OrderOf(holder.key.owner, holder.key.priority, submitted, ref, now) < order) {
+      situation.reservations.push_back(&reservation);
+    }
   }
   return situation;
 }

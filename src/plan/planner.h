@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/fair_share.h"
 #include "core/gates.h"
+#include "core/order.h"
 #include "core/placement.h"
 #include "core/quota.h"
 #include "core/quota_use.h"
@@ -66,10 +68,11 @@ class Planner {
   void PutRule(core::QuotaRule rule);
   void DropRule(int64_t id);
   void SetStorage(const std::string& owner, core::StorageUse use);
+  // Settled use twice: as GPU-hours of the month, and for the owner's share, by when it ended.
   void AddSettled(const std::string& month, const std::string& owner, int64_t gpu_ms);
+  void AddUse(const std::string& owner, int64_t end_unix_ms, int64_t gpu_ms);
   void HoldOpen(const std::string& series, absl::Time until);
   void ClockSet(absl::Duration by);
-  void SetShares(Shares shares) { shares_ = std::move(shares); }
 
   // --- What follows ---
 
@@ -100,6 +103,8 @@ class Planner {
   const core::Registry& registry() const { return *registry_; }
   const core::QuotaBook& quotas() const { return quotas_; }
   const core::QuotaUsage& usage() const { return usage_; }
+  // As of the last BeginTurn; empty: they do not count.
+  const core::Shares& shares() const { return shares_; }
   const core::Capacity& capacity() const { return capacity_; }
   const core::HeldOpen& held_open() const { return windows_.held_open(); }
   const std::map<core::StepRef, core::Reservation>& reservations() const { return reservations_; }
@@ -145,7 +150,10 @@ class Planner {
 
   // A turn
   void WakeByTime();
+  void FreezeShares();
   void CheckHolders();
+  core::QueueOrder OrderOf(const std::string& owner, int32_t priority, absl::Time submitted, core::StepRef ref,
+                           absl::Time now) const;
   bool IsReserved(const std::set<std::string>& series) const;
   std::optional<core::GateKind> ClosedBeforeRoom(const JobClass& job_class) const;
   void BeginPass();
@@ -165,7 +173,8 @@ class Planner {
   core::QuotaUsage usage_;
   core::Occupants occupants_;
   mutable WindowBook windows_;  // what it worked out is kept
-  Shares shares_;
+  core::FairShare fair_share_;
+  core::Shares shares_;  // of this turn
 
   std::map<core::StepRef, Queued> queued_;
   std::set<std::pair<absl::Time, core::StepRef>> own_openings_;  // of queued_

@@ -56,7 +56,7 @@ std::set<std::string> Room::Closure(std::set<std::string> series) const {
   return series;
 }
 
-std::optional<Room::Head> Room::First(const std::string& size, absl::Duration limit, const Shares& shares,
+std::optional<Room::Head> Room::First(const std::string& size, absl::Duration limit, const core::Shares& shares,
                                       absl::Time now) const {
   const auto found = sizes_.find(size);
   if (found == sizes_.end()) return std::nullopt;
@@ -65,9 +65,8 @@ std::optional<Room::Head> Room::First(const std::string& size, absl::Duration li
     if (of_limit >= limit) break;
     for (const auto& [bucket, members] : buckets) {
       const auto& [submitted, step, id] = *members.begin();
-      const auto share = shares.find(bucket.second);
       const Head head{.order = {.effective_priority = core::EffectivePriority(bucket.first, submitted, now, policy_),
-                                .share = share == shares.end() ? 0 : share->second,
+                                .share = core::ShareOf(shares, bucket.second),
                                 .submitted = submitted,
                                 .step = step},
                       .id = id};
@@ -87,7 +86,8 @@ void Room::SetFull(const std::string& size, bool full) {
 }
 
 std::optional<absl::Time> Room::NextAging(absl::Time now) const {
-  if (priorities_.size() < 2) return std::nullopt;  // the older one stays ahead
+  // Of one priority the older one stays ahead, unless its owner used more.
+  if (priorities_.size() < 2 && !policy_.fair_share) return std::nullopt;
   std::optional<absl::Time> next;
   for (const auto& [name, size] : sizes_) {
     for (const auto& [limit, buckets] : size.by_limit) {

@@ -13,13 +13,11 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/fair_share.h"
 #include "core/order.h"
 #include "plan/job_class.h"
 
 namespace tp::plan {
-
-// Decayed gpu_seconds by owner; empty: they do not count.
-using Shares = std::map<std::string, double>;
 
 class Room {
  public:
@@ -41,7 +39,8 @@ class Room {
   std::set<std::string> Closure(std::set<std::string> series) const;
 
   // The first in order of a size whose time limit is below `limit`.
-  std::optional<Head> First(const std::string& size, absl::Duration limit, const Shares& shares, absl::Time now) const;
+  std::optional<Head> First(const std::string& size, absl::Duration limit, const core::Shares& shares,
+                            absl::Time now) const;
 
   // Whether nothing of that size has room, since it was found so.
   bool Full(const std::string& size) const;

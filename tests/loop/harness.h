@@ -92,6 +92,7 @@ class Harness {
     settings.layout.log_max_bytes = 1 << 20;
     settings.layout.heartbeat_ms = 1000;
     settings.table = table;
+    settings.policy = policy;
     loop = std::make_unique<Loop>(settings, store->Load().value(), OneSeries(), sink,
                                   [this] { return "nonce-" + std::to_string(++nonces_); });
     loop->Recover();
@@ -183,6 +184,7 @@ class Harness {
   std::unique_ptr<store::MemoryStore> store;
   std::unique_ptr<Loop> loop;
   const core::Table* table = &core::ProductTable();  // of the next Restart
+  core::Policy policy;                               // of the next Restart
 
  private:
   int nonces_ = 0;

@@ -73,6 +73,41 @@ TEST(Loop, QueuedJobsStartInOrderAsCardsAreReleased) {
   EXPECT_EQ(h.State(third), kQueued);
 }
 
+TEST(Loop, FairShareIsTheSameAfterARestart) {
+  for (const bool restarts : {false, true}) {
+    Harness h;
+    h.policy.fair_share = true;
+    h.Restart();
+    const auto submit = [&](const std::string& user) { return h.Do(Harness::Job("h200:16"), "", {user})->run; };
+    const auto end_of_last = [&h] {
+      h.Answer_(LaunchResult{LaunchAccepted{}}, "launch");
+      h.Observe(h.sink.Last("launch").key, Harness::UpOrOver(2, 0));
+    };
+    submit("ada");
+    end_of_last();
+    const int64_t blocker = submit("zoe");
+    const int64_t used = submit("ada");
+    const int64_t did_not = submit("ben");
+    if (restarts) {
+      h.Answer_(LaunchResult{LaunchAccepted{}}, "launch");
+      h.Restart();
+      h.Settle();
+      h.Observe(h.sink.Last("launch").key, Harness::UpOrOver(2, 0));
+    } else {
+      end_of_last();
+    }
+    EXPECT_EQ(h.State(blocker), kSucceeded);
+    EXPECT_EQ(h.State(did_not), kSubmitted) << restarts;
+    EXPECT_EQ(h.State(used), kQueued) << restarts;
+    Standings standings;
+    h.loop->Post(StandingQuery(), [&standings](Standings told) { standings = std::move(told); });
+    h.Settle();
+    EXPECT_NEAR(core::ShareOf(standings.shares, "ada"), 32, 0.01) << restarts;
+    EXPECT_NEAR(core::ShareOf(standings.shares, "zoe"), 32, 0.01) << restarts;
+    EXPECT_EQ(core::ShareOf(standings.shares, "ben"), 0) << restarts;
+  }
+}
+
 TEST(Loop, EqualShapesThatDoNotFitAreTriedOnceInAPass) {
   Harness h;
   h.Submit("h200:16");

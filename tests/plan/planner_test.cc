@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "core/ledger.h"
 #include "plan/hints.h"
 
 namespace tp::plan {
@@ -181,6 +182,134 @@ TEST_F(PlannerTest, AgingLetsTheOldOnePass) {
   End(runs_.at(1));
   EXPECT_EQ(Look(), Runs{2});
 }
+
+// --- Fair share -----------------------------------------------------------------------------------
+
+class FairShareTest : public PlannerTest {
+ protected:
+  FairShareTest() { policy_.fair_share = true; }
+
+  void Use(const std::string& owner, absl::Time ended, absl::Duration of_one_card) {
+    planner_.AddUse(owner, absl::ToUnixMillis(ended), absl::ToInt64Milliseconds(of_one_card));
+  }
+
+  // As if it ran since then.
+  void Meter(core::RunWithSteps& run, absl::Time since) {
+    run.steps[0].attempt->meter.emplace().seen_at = since;
+    planner_.Follow(run, run.steps[0], now_);
+  }
+
+  // Each takes the whole series, so that one starts at a time.
+  Runs OneAfterTheOther() {
+    Runs order;
+    for (Runs started = Look(); !started.empty(); started = Look()) {
+      order.insert(order.end(), started.begin(), started.end());
+      End(runs_.at(started.front()));
+    }
+    return order;
+  }
+};
+
+TEST_F(FairShareTest, WhoUsedLessLatelyGoesFirst) {
+  Use("ann", now_, absl::Hours(6));
+  Use("bob", now_ - absl::Hours(24 * 7), absl::Hours(10));  // counts as 5 by now
+  for (const char* user : {"ann", "bob", "cleo", "cleo"}) Submit(user, "h200:32");
+  EXPECT_EQ(OneAfterTheOther(), (Runs{3, 4, 2, 1}));
+}
+
+TEST_F(FairShareTest, PriorityStillComesFirst) {
+  Use("ann", now_, absl::Hours(6));
+  Submit("bob", "h200:32");
+  Submit("ann", "h200:32", std::nullopt, 51);
+  EXPECT_EQ(OneAfterTheOther(), (Runs{2, 1}));
+}
+
+TEST_F(FairShareTest, OffMeansBySubmission) {
+  policy_.fair_share = false;
+  Use("ann", now_, absl::Hours(6));
+  for (const char* user : {"ann", "bob", "cleo"}) Submit(user, "h200:32");
+  EXPECT_EQ(OneAfterTheOther(), (Runs{1, 2, 3}));
+  EXPECT_TRUE(planner_.shares().empty());
+}
+
+TEST_F(FairShareTest, WhatRunsCountsInFull) {
+  core::RunWithSteps& blocker = Submit("zoe", "h200:24");
+  core::RunWithSteps& running = Submit("ann", "h200:8");
+  EXPECT_EQ(Look(), (Runs{1, 2}));
+  Use("bob", now_, absl::Hours(7));
+  Submit("ann", "h200:24");
+  Submit("bob", "h200:24");
+  Meter(running, now_ - absl::Hours(1));  // 8 cards
+  End(blocker);
+  EXPECT_EQ(Look(), Runs{4});
+}
+
+TEST_F(FairShareTest, ANewOrderLetsAParkedOneGo) {
+  Submit("zoe", "h200:24", absl::Hours(2));
+  EXPECT_EQ(Look(), Runs{1});
+  Use("bob", now_, absl::Hours(1));
+  Use("cleo", now_, absl::Hours(2));
+  core::RunWithSteps& parked = Submit("cleo", "h200:8");  // submitted before the one it waits for
+  Submit("bob", "h200:32", absl::Hours(1));
+  EXPECT_EQ(Look(), Runs{});
+  ASSERT_EQ(Verdicts(parked).size(), 1u);
+  EXPECT_EQ(Verdicts(parked)[0].gate, core::GateKind::kOrder);
+  const int64_t before = planner_.counters().evaluations;
+  Use("bob", now_, absl::Minutes(30));
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_EQ(planner_.counters().evaluations, before) << "the order of owners is the same";
+  Use("bob", now_, absl::Hours(1));
+  EXPECT_EQ(Look(), Runs{2});
+}
+
+TEST_F(FairShareTest, WhatRunsChangesTheOrderByItself) {
+  Submit("zoe", "h200:16", absl::Hours(2));
+  core::RunWithSteps& running = Submit("bob", "h200:8");
+  EXPECT_EQ(Look(), (Runs{1, 2}));
+  const absl::Time begun = now_;
+  Meter(running, begun);
+  Use("cleo", now_, absl::Hours(1));  // what 8 cards use in 7.5 minutes
+  Submit("bob", "h200:32", absl::Hours(1));
+  Submit("cleo", "h200:8");
+  Runs started = Look();
+  for (int wakes = 0; started.empty() && wakes < 20; ++wakes) {
+    now_ = planner_.NextWake().value();
+    started = Look();
+  }
+  EXPECT_EQ(started, Runs{4});
+  EXPECT_EQ(now_, begun + absl::Minutes(8));
+}
+
+TEST_F(FairShareTest, AgeLetsWhoUsedMorePassWithinOnePriority) {
+  Submit("zoe", "h200:32", absl::Hours(100));
+  EXPECT_EQ(Look(), Runs{1});
+  const absl::Time submitted = now_;
+  Use("ann", now_, absl::Hours(6));
+  Submit("ann", "h200:32");
+  now_ += absl::Hours(1);
+  Submit("bob", "h200:32");
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_TRUE(planner_.reservations().contains({3, 0}));
+  now_ = submitted + policy_.aging;
+  EXPECT_EQ(Look(), Runs{});
+  EXPECT_TRUE(planner_.reservations().contains({2, 0}));
+  End(runs_.at(1));
+  EXPECT_EQ(Look(), Runs{2});
+}
+
+TEST_F(FairShareTest, SummedUpByTheHourItIsTheSame) {
+  Use("ann", now_ + absl::Minutes(1), absl::Hours(1));
+  Use("ann", now_ + absl::Minutes(20), absl::Hours(2));
+  Planner restarted(policy_, absl::UTCTimeZone(), OneSeries());
+  const int64_t hour = core::EndHourUnixMs(absl::ToUnixMillis(now_ + absl::Minutes(1)));
+  restarted.AddUse("ann", hour, absl::ToInt64Milliseconds(absl::Hours(3)));
+  now_ += absl::Hours(1000);
+  planner_.BeginTurn(now_);
+  restarted.BeginTurn(now_);
+  EXPECT_DOUBLE_EQ(planner_.shares().at("ann"), restarted.shares().at("ann"));
+}
+
+// --- Hints ----------------------------------------------------------------------------------------
 
 TEST_F(PlannerTest, HintsAreWhatWouldStart) {
   Submit("ann", "h200:16", absl::Hours(2));

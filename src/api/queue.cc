@@ -47,7 +47,10 @@ bool IsDue(const core::RunWithSteps& run, const core::Step& step) {
 }
 
 core::QueueOrder OrderOf(const WaitingStep& step) {
-  return {.effective_priority = step.effective_priority, .submitted = step.submitted_at, .step = step.ref};
+  return {.effective_priority = step.effective_priority,
+          .share = step.share,
+          .submitted = step.submitted_at,
+          .step = step.ref};
 }
 
 }  // namespace
@@ -62,7 +65,8 @@ bool Compete(const WaitingStep& a, const WaitingStep& b) {
 }
 
 absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
-                                                   const core::Policy& policy, absl::Time now) {
+                                                   const core::Policy& policy, const core::Shares& shares,
+                                                   absl::Time now) {
   WantedByFlags wanted(registry);
   std::vector<WaitingStep> queue;
   store::RunFilter unfinished;  // a step may wait while another of its run is live
@@ -75,6 +79,7 @@ absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const 
                        .owner = run.run.owner,
                        .priority = run.run.priority,
                        .effective_priority = core::EffectivePriority(run.run.priority, run.run.created_at, now, policy),
+                       .share = core::ShareOf(shares, run.run.owner),
                        .submitted_at = run.run.created_at,
                        .held = step.hold.any(),
                        .wanted = wanted.Of(step.spec.profiles)});

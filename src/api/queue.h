@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/fair_share.h"
 #include "core/ids.h"
 #include "core/registry.h"
 #include "core/step.h"
@@ -28,6 +29,7 @@ struct WaitingStep {
   std::string owner;
   int32_t priority = 0;
   int32_t effective_priority = 0;
+  double share = 0;  // of its owner
   absl::Time submitted_at;
   bool held = false;  // by somebody, or for its shape: it can't start before those behind it
   std::shared_ptr<const WantedCards> wanted;
@@ -37,8 +39,9 @@ struct WaitingStep {
 bool Compete(const WaitingStep& a, const WaitingStep& b);
 bool Wants(const WaitingStep& step, const std::string& series);
 
-// Reads all unfinished runs page by page. Shares of users do not count here: they are the loop's.
+// Reads all unfinished runs page by page. The shares are the loop's.
 absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
-                                                   const core::Policy& policy, absl::Time now);
+                                                   const core::Policy& policy, const core::Shares& shares,
+                                                   absl::Time now);
 
 }  // namespace tp::api

@@ -1,6 +1,7 @@
 #include "api/queue_view.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -96,7 +97,7 @@ struct QueuePage {
 };
 
 absl::StatusOr<QueuePage> ReadPage(Context& context, const Call& call, const v1::ListQueueRequest& request,
-                                   v1::ListQueueResponse* response) {
+                                   const core::Shares& shares, v1::ListQueueResponse* response) {
   const std::shared_ptr<const core::Registry> registry = context.registry();
   TP_RETURN_IF_ERROR(CheckSeriesName(*registry, request.series()));
   TP_ASSIGN_OR_RETURN(const int limit, ParsePageSize(request.page_size()));
@@ -106,7 +107,7 @@ absl::StatusOr<QueuePage> ReadPage(Context& context, const Call& call, const v1:
     TP_ASSIGN_OR_RETURN(page.first, context.page_tokens.Read(identity, request.page_token()));
   }
   TP_ASSIGN_OR_RETURN(std::vector<WaitingStep> queue,
-                      ReadQueue(context.reader, *registry, context.facts.policy, context.now()));
+                      ReadQueue(context.reader, *registry, context.facts.policy, shares, context.now()));
   if (!request.series().empty()) {
     std::erase_if(queue, [&](const WaitingStep& step) { return !Wants(step, request.series()); });
   }
@@ -181,13 +182,15 @@ absl::Status AddPlace(Context& context, const Call& call, const std::optional<Pl
   return AddAhead(context, call, *place, to);
 }
 
-absl::Status Explain(Context& context, const Call& call, const loop::LiveRun& live, v1::ExplainRunResponse* response) {
+absl::Status Explain(Context& context, const Call& call, const core::Shares& shares, const loop::LiveRun& live,
+                     v1::ExplainRunResponse* response) {
   *response->mutable_run() = View(context, call, live);
   const auto& steps = live.run.steps;
   std::vector<WaitingStep> queue;
   if (std::any_of(steps.begin(), steps.end(),
                   [](const core::Step& step) { return step.state == core::JobState::kQueued; })) {
-    TP_ASSIGN_OR_RETURN(queue, ReadQueue(context.reader, *context.registry(), context.facts.policy, context.now()));
+    TP_ASSIGN_OR_RETURN(queue,
+                        ReadQueue(context.reader, *context.registry(), context.facts.policy, shares, context.now()));
   }
   for (const v1::Step& step : response->run().steps()) {
     v1::StepExplanation* to = response->add_steps();
@@ -205,11 +208,17 @@ absl::Status Explain(Context& context, const Call& call, const loop::LiveRun& li
   return absl::OkStatus();
 }
 
-}  // namespace
+// The shares of users are the loop's to know; `then` is called on a thread of context.calls.
+void WithShares(Context& context, std::function<void(const core::Shares&)> then) {
+  if (!context.facts.policy.fair_share) return then({});
+  context.loop.Post(loop::StandingQuery(), [&context, then = std::move(then)](loop::Standings standings) {
+    context.calls.Post([then, shares = std::move(standings.shares)] { then(shares); });
+  });
+}
 
-void ListQueue(Context& context, const Call& call, const v1::ListQueueRequest& request, v1::ListQueueResponse* response,
-               const Done& done) {
-  auto page = ReadPage(context, call, request, response);
+void ListInOrder(Context& context, const Call& call, const v1::ListQueueRequest& request, const core::Shares& shares,
+                 v1::ListQueueResponse* response, const Done& done) {
+  auto page = ReadPage(context, call, request, shares, response);
   if (!page.ok()) return done(page.status());
   auto runs = ReadRuns(context.reader, page->steps);
   if (!runs.ok()) return done(runs.status());
@@ -220,16 +229,27 @@ void ListQueue(Context& context, const Call& call, const v1::ListQueueRequest& r
            });
 }
 
+}  // namespace
+
+void ListQueue(Context& context, const Call& call, const v1::ListQueueRequest& request, v1::ListQueueResponse* response,
+               const Done& done) {
+  WithShares(context, [&context, call, &request, response, done](const core::Shares& shares) {
+    ListInOrder(context, call, request, shares, response, done);
+  });
+}
+
 void ExplainRun(Context& context, const Call& call, const v1::ExplainRunRequest& request,
                 v1::ExplainRunResponse* response, const Done& done) {
   auto stored = FindRun(context, call, request.run());
   if (!stored.ok()) return done(stored.status());
-  LoadLive(
-      context, {*std::move(stored)},
-      [&context, call, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
-        done(runs.ok() ? Explain(context, call, runs->front(), response) : runs.status());
-      },
-      Hints::kAsked);
+  WithShares(context, [&context, call, stored = *std::move(stored), response, done](const core::Shares& shares) {
+    LoadLive(
+        context, {stored},
+        [&context, call, shares, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
+          done(runs.ok() ? Explain(context, call, shares, runs->front(), response) : runs.status());
+        },
+        Hints::kAsked);
+  });
 }
 
 }  // namespace tp::api

@@ -89,6 +89,27 @@ TEST_F(QueueTest, ByPriorityThenSubmission) {
   EXPECT_EQ(second.gate_count(), 2);
 }
 
+class FairQueueTest : public QueueTest {
+ protected:
+  void SetUp() override {
+    policy_.fair_share = true;
+    QueueTest::SetUp();
+  }
+};
+
+TEST_F(FairQueueTest, ByPriorityThenShareThenSubmission) {
+  loop::Standings standings;
+  standings.shares = {{"ana", 100}, {"bob", 1}};
+  loop_.SetStandings(standings);
+  core::RunWithSteps urgent = Waiting(4, "ana");
+  urgent.run.priority = 60;
+  for (const core::RunWithSteps& run : {Waiting(1, "ana"), Waiting(2, "bob"), Waiting(3, "cat"), urgent}) {
+    CommitWaiting(run);
+  }
+  EXPECT_THAT(Ids(Queue({}, "olga")), ElementsAre("train-4", "train-3", "train-2", "train-1"));
+  EXPECT_EQ(Explained("train-1", "ana").position(), 4);
+}
+
 TEST_F(QueueTest, WaitingRaisesThePriority) {
   core::RunWithSteps old = Waiting(2, "ana");
   old.run.created_at = absl::Now() - core::Policy{}.aging * 3 - absl::Minutes(1);

@@ -28,7 +28,8 @@ void ServerTest::SetUp() {
   options.facts = {.version = "1.2.3",
                    .deployment = "test",
                    .epoch = 1,
-                   .layout = {.storage_root = storage_.path(), .log_max_bytes = 1 << 20, .heartbeat_ms = 1000}};
+                   .layout = {.storage_root = storage_.path(), .log_max_bytes = 1 << 20, .heartbeat_ms = 1000},
+                   .policy = policy_};
   auto registry = [this] { return std::make_shared<const core::Registry>(registry_); };
   auto server = Server::Start(std::move(options), {.loop = loop_,
                                                    .reader = store_,

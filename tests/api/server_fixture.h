@@ -60,6 +60,7 @@ class ServerTest : public testing::Test {
   store::MemoryStore store_;
   FakeLoop loop_;
   snapshot::Limits snapshot_limits_;  // to be set before SetUp
+  core::Policy policy_;               // to be set before SetUp
   std::unique_ptr<snapshot::Store> snapshots_;
   FakeConfiguration configuration_;
   core::Registry registry_;

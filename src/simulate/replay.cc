@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "core/fair_share.h"
 #include "core/ledger.h"
 #include "core/reservation.h"
 #include "plan/job_class.h"
@@ -31,12 +30,6 @@ struct Event {
   }
 };
 
-int64_t CardsOf(const core::ResolvedShape& shape) {
-  int64_t cards = 0;
-  for (const core::PoolShape& pool : shape.pools) cards += pool.cards();
-  return cards;
-}
-
 // Cards, on a cpu series nodes.
 int64_t UnitsOf(const PoolPlacement& pool) {
   return pool.gpus_per_node == 0 ? static_cast<int64_t>(pool.ranks.size()) : pool.cards();
@@ -57,8 +50,7 @@ class Replayer {
       : workload_(workload),
         rules_(rules),
         zone_(zone),
-        planner_(rules.policy, zone, rules.registry),
-        fair_share_(rules.policy.fair_share_half_life) {
+        planner_(rules.policy, zone, rules.registry) {
     outcome_.begins = outcome_.ends = begins;
     outcome_.jobs.resize(workload.jobs.size());
     for (const core::QuotaRule& rule : rules.user_quotas) planner_.PutRule(rule);
@@ -116,7 +108,6 @@ class Replayer {
   }
 
   void Turn() {
-    if (rules_.policy.fair_share) planner_.SetShares(fair_share_.At(now_));
     planner_.BeginTurn(now_);
     while (auto start = planner_.Next()) Begin(*std::move(start));
     gates_.Look(planner_, now_);
@@ -182,7 +173,6 @@ class Replayer {
     meter.opened.unix_us = absl::ToUnixMicros(now_);
     meter.seen_at = now_;
     planner_.Follow(job.run, step, now_);
-    fair_share_.Hold(job.run.run.owner, CardsOf(*job.shape->resolved), now_);
     const absl::Duration runs = std::min(job.left, core::RemainingOwnLimit(step).value_or(absl::InfiniteDuration()));
     job.ends = now_ + runs;
     events_.insert({*job.ends, EventKind::kEnd, index});
@@ -198,7 +188,6 @@ class Replayer {
     Bill(index, job);
     step.attempt.reset();
     job.ends.reset();
-    fair_share_.Hold(job.run.run.owner, -CardsOf(*job.shape->resolved), now_);
     outcome_.ends = std::max(outcome_.ends, now_);
   }
 
@@ -209,6 +198,7 @@ class Replayer {
         .step = job.step().ref, .attempt = attempt.number, .owner = job.run.run.owner, .project = ""};
     for (const core::LedgerRow& row : core::LedgerRows(owner, *attempt.meter, attempt.placement, zone_)) {
       planner_.AddSettled(row.month, row.owner, row.gpu_ms);
+      planner_.AddUse(row.owner, row.end_unix_ms, row.gpu_ms);
       outcome_.jobs[index].gpu_ms += row.gpu_ms;
     }
     for (const PoolPlacement& pool : attempt.placement) {
@@ -272,7 +262,6 @@ class Replayer {
   const PolicyCase& rules_;
   const absl::TimeZone zone_;
   plan::Planner planner_;
-  core::FairShare fair_share_;
   GateClock gates_;
   absl::Time now_;
   std::set<Event> events_;

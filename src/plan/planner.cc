@@ -407,6 +407,22 @@ void Planner::EndPass() {
   pass_.reset();
   recheck_at_ = room_.NextAging(now_);
   Earlier(recheck_at_, NextOverrun());
+  Earlier(recheck_at_, NextLapse());
+}
+
+// The moment at which too little is left of its window for one that holds a reservation. Its owner's
+// GPU-hours may run out as well: what uses them up is seen every few seconds, and CheckHolders with it.
+std::optional<absl::Time> Planner::NextLapse() const {
+  std::optional<absl::Time> next;
+  for (const auto& [ref, reservation] : reservations_) {
+    const JobClass& holder = classes_.at(queued_.at(ref).job_class);
+    const core::ResolvedShape& shape = *holder.shape->resolved;
+    const core::WindowStanding standing = StandingOf(shape, now_);
+    if (!standing.edge) continue;
+    const absl::Duration needed = core::NeededOpen(ScheduleOf(shape, now_), standing, holder.key.limit);
+    Earlier(next, *standing.edge - needed + absl::Microseconds(1));
+  }
+  return next;
 }
 
 // The moment at which a job that a reservation waits for passes its time limit without having ended.

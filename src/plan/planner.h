@@ -164,6 +164,7 @@ class Planner {
   void HoldFull(JobClass& job_class);
   std::vector<const core::Reservation*> Reservations() const;
   std::optional<absl::Time> NextOverrun() const;
+  std::optional<absl::Time> NextLapse() const;
 
   const core::Policy& policy_;
   const absl::TimeZone zone_;

@@ -47,10 +47,7 @@ std::string SizeOf(const core::ResolvedShape& shape) {
 class Replayer {
  public:
   Replayer(const Workload& workload, const PolicyCase& rules, absl::Time begins, absl::TimeZone zone)
-      : workload_(workload),
-        rules_(rules),
-        zone_(zone),
-        planner_(rules.policy, zone, rules.registry) {
+      : workload_(workload), rules_(rules), zone_(zone), planner_(rules.policy, zone, rules.registry) {
     outcome_.begins = outcome_.ends = begins;
     outcome_.jobs.resize(workload.jobs.size());
     for (const core::QuotaRule& rule : rules.user_quotas) planner_.PutRule(rule);

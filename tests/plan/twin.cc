@@ -63,6 +63,7 @@ bool WindowOpen(const TwinWorld& world, const TwinJob& job, absl::Time now) {
   const auto closing = [&](absl::Time from) {
     absl::Time at = absl::FromUnixSeconds(absl::ToUnixSeconds(from) / 60 * 60) + absl::Minutes(1);
     while (open(at)) at += absl::Minutes(1);
+    while (!open(at - absl::Seconds(1))) at -= absl::Seconds(1);  // a hold may end within a minute
     return at;
   };
   const absl::Duration left = closing(now) - now;

@@ -7,6 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 
@@ -341,13 +342,10 @@ class Pair {
 
   void Quota(const Op& op) {
     const std::string user(1, static_cast<char>('a' + op.a % 3));
-    core::QuotaRule rule{.id = static_cast<int64_t>(op.a % 3) + 1,
-                         .user = user,
-                         .from = std::nullopt,
-                         .until = std::nullopt,
-                         .limits = {},
-                         .set_at = now_,
-                         .set_by = "admin"};
+    core::QuotaRule rule;
+    rule.id = static_cast<int64_t>(op.a % 3) + 1;
+    rule.user = user;
+    rule.set_at = now_;
     TwinQuota quota;
     if (op.b % 2 == 0) rule.limits.gpus = quota.gpus = static_cast<int>(op.b / 2 % 14);
     if (op.b % 3 == 0) rule.limits.jobs = quota.jobs = static_cast<int>(op.b / 3 % 5);
@@ -408,6 +406,8 @@ constexpr int kHistories = 100;      // what the library does by itself
 constexpr size_t kOperations = 120;  // each
 
 TEST(Twin, StartsTheSameInTheSameOrder) {
+  // The same histories every time; RC_PARAMS="seed=N" plays others.
+  setenv("RC_PARAMS", "seed=1 noshrink=1", /*overwrite=*/0);
   int64_t starts = 0;
   const bool held = rc::check("the planner and its twin", [&] {
     const auto ops = *rc::gen::container<std::vector<Op>>(kOperations, AnyOp());

@@ -264,7 +264,7 @@ TEST_F(FairShareTest, ANewOrderLetsAParkedOneGo) {
 
 TEST_F(FairShareTest, WhatRunsChangesTheOrderByItself) {
   Submit("zoe", "h200:16", absl::Hours(2));
-  core::RunWithSteps& running = Submit("bob", "h200:8");
+  core::RunWithSteps& running = Submit("bob", "h200:8", absl::Hours(2));
   EXPECT_EQ(Look(), (Runs{1, 2}));
   const absl::Time begun = now_;
   Meter(running, begun);

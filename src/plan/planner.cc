@@ -63,6 +63,8 @@ void Planner::FollowHeld(const core::RunWithSteps& run, const core::Step& step, 
   }
   if (!was_held && step.attempt) {
     capacity_.Take(step.attempt->placement);
+    // Whoever a reservation held back may find no room at all now, and wait for that.
+    if (pass_) pass_->limits.clear();
     Disturb(capacity_.SeriesOn(step.attempt->placement));
   }
   // When it ends by its limit is what a reservation may wait for.
@@ -400,7 +402,7 @@ void Planner::BeginPass() {
     series = room_.Closure(std::move(near));
   }
   std::erase_if(reservations_, [&](const auto& entry) { return Touch(entry.second.series, series); });
-  pass_ = Pass{.series = std::move(series), .limits = {}, .done = {}};
+  pass_ = Pass{.series = std::move(series), .last = std::nullopt, .limits = {}, .done = {}};
 }
 
 void Planner::EndPass() {
@@ -440,8 +442,9 @@ std::optional<Room::Head> Planner::FirstOfPass() const {
     if (pass_->done.contains(size)) continue;
     if (room_.Full(size) && IsReserved(room_.SeriesOf(size))) continue;  // nothing to start or to reserve
     const auto limit = pass_->limits.find(size);
-    const auto head =
-        room_.First(size, limit == pass_->limits.end() ? absl::InfiniteDuration() : limit->second, shares_, now_);
+    Room::Bounds bounds{.after = pass_->last};
+    if (limit != pass_->limits.end()) bounds.limit = limit->second;
+    const auto head = room_.First(size, bounds, shares_, now_);
     if (head && (!first || *head < *first)) first = head;
   }
   return first;
@@ -455,6 +458,7 @@ std::optional<Start> Planner::Next() {
       BeginPass();
     }
     while (const auto head = FirstOfPass()) {
+      pass_->last = head->order;
       if (auto start = Judge(classes_.at(head->id))) return start;
     }
     EndPass();

@@ -124,7 +124,8 @@ class Planner {
   // One walk through everything that waits for room in some series, in order.
   struct Pass {
     std::set<std::string> series;
-    std::map<std::string, absl::Duration> limits;  // by size: what is not below is held back
+    std::optional<core::QueueOrder> last;          // the walk has come so far
+    std::map<std::string, absl::Duration> limits;  // by size: what is not below is held back, until something starts
     std::set<std::string> done;                    // sizes
   };
 

@@ -56,21 +56,29 @@ std::set<std::string> Room::Closure(std::set<std::string> series) const {
   return series;
 }
 
-std::optional<Room::Head> Room::First(const std::string& size, absl::Duration limit, const core::Shares& shares,
+std::optional<Room::Head> Room::FirstOf(const Bucket& bucket, const std::set<Member>& members, const Bounds& bounds,
+                                        const core::Shares& shares, absl::Time now) const {
+  for (const auto& [submitted, step, id] : members) {
+    const Head head{.order = {.effective_priority = core::EffectivePriority(bucket.first, submitted, now, policy_),
+                              .share = core::ShareOf(shares, bucket.second),
+                              .submitted = submitted,
+                              .step = step},
+                    .id = id};
+    if (!bounds.after || *bounds.after < head.order) return head;
+  }
+  return std::nullopt;
+}
+
+std::optional<Room::Head> Room::First(const std::string& size, const Bounds& bounds, const core::Shares& shares,
                                       absl::Time now) const {
   const auto found = sizes_.find(size);
   if (found == sizes_.end()) return std::nullopt;
   std::optional<Head> first;
-  for (const auto& [of_limit, buckets] : found->second.by_limit) {
-    if (of_limit >= limit) break;
+  for (const auto& [limit, buckets] : found->second.by_limit) {
+    if (limit >= bounds.limit) break;
     for (const auto& [bucket, members] : buckets) {
-      const auto& [submitted, step, id] = *members.begin();
-      const Head head{.order = {.effective_priority = core::EffectivePriority(bucket.first, submitted, now, policy_),
-                                .share = core::ShareOf(shares, bucket.second),
-                                .submitted = submitted,
-                                .step = step},
-                      .id = id};
-      if (!first || head < *first) first = head;
+      const auto head = FirstOf(bucket, members, bounds, shares, now);
+      if (head && (!first || *head < *first)) first = head;
     }
   }
   return first;

@@ -38,8 +38,12 @@ class Room {
   // These, and all that are tied to them by a size of several series.
   std::set<std::string> Closure(std::set<std::string> series) const;
 
-  // The first in order of a size whose time limit is below `limit`.
-  std::optional<Head> First(const std::string& size, absl::Duration limit, const core::Shares& shares,
+  // The first in order of a size, later than `after`, whose time limit is below `limit`.
+  struct Bounds {
+    absl::Duration limit = absl::InfiniteDuration();
+    std::optional<core::QueueOrder> after = std::nullopt;
+  };
+  std::optional<Head> First(const std::string& size, const Bounds& bounds, const core::Shares& shares,
                             absl::Time now) const;
 
   // Whether nothing of that size has room, since it was found so.
@@ -68,6 +72,9 @@ class Room {
     Bucket bucket;
     Member member;
   };
+
+  std::optional<Head> FirstOf(const Bucket& bucket, const std::set<Member>& members, const Bounds& bounds,
+                              const core::Shares& shares, absl::Time now) const;
 
   const core::Policy& policy_;
   std::map<std::string, Size> sizes_;

@@ -90,7 +90,7 @@ FOLDERS = [
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
     _folder("tests/bench", "core plan loop store_interface public tp/backend.h", TEST_LIBS, RPC),
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),
-    _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli"),
+    _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli tests/bench"),
     _folder("tests/fuzz", "base config cli"),
     _folder("tests/tpd", TESTED, TEST_LIBS, "api tpd"),
 ]

@@ -202,6 +202,7 @@ class Loop {
   void Forget(const core::RunWithSteps& run);
   void RememberOver(const core::RunWithSteps& run);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
+  void FollowDependents(const core::RunWithSteps& run, const core::Step& step);
   void AfterStepEnded(core::RunWithSteps& run);
   core::Step* FindStep(core::StepRef ref);
 

@@ -61,6 +61,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
     batch_.leaving.push_back([this, key = before.attempt->key] { sink_.Untrack(key); });
   }
   Reindex(run, step);
+  if (before.state != step.state) FollowDependents(run, step);
   const bool ended = core::IsTerminal(step.state) && !core::IsTerminal(before.state);
   const bool waits_again = before.attempt && !step.attempt;  // what it waits for may have changed by a retry
   if (ended || waits_again) AfterStepEnded(run);
@@ -124,6 +125,13 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
   WatchWindow(run, step);
 }
 
+// Their turn has come, or is over again: a step that ended may be retried.
+void Loop::FollowDependents(const core::RunWithSteps& run, const core::Step& step) {
+  for (const core::Step& other : run.steps) {
+    if (other.spec.after && other.spec.after->step == step.ref.step) planner_.Follow(run, other, now_);
+  }
+}
+
 void Loop::AfterStepEnded(core::RunWithSteps& run) {
   for (core::Step& step : run.steps) {
     const bool waits = step.state == core::JobState::kQueued || step.state == core::JobState::kPaused;
@@ -139,8 +147,6 @@ void Loop::AfterStepEnded(core::RunWithSteps& run) {
         break;
       }
       case core::DependencyState::kMet:
-        planner_.Follow(run, step, now_);
-        break;
       case core::DependencyState::kWaiting:
         break;
     }

@@ -209,11 +209,13 @@ absl::Status Explain(Context& context, const Call& call, const core::Shares& sha
 }
 
 // The shares of users are the loop's to know; `then` is called on a thread of context.calls.
-void WithShares(Context& context, std::function<void(const core::Shares&)> then) {
+void WithShares(Context& context, const Done& failed, std::function<void(const core::Shares&)> then) {
   if (!context.facts.policy.fair_share) return then({});
-  context.loop.Post(loop::StandingQuery(), [&context, then = std::move(then)](loop::Standings standings) {
-    context.calls.Post([then, shares = std::move(standings.shares)] { then(shares); });
-  });
+  context.loop.Post(loop::StandingQuery(),
+                    [&context, failed, then = std::move(then)](absl::StatusOr<loop::Standings> standings) {
+                      if (!standings.ok()) return failed(standings.status());
+                      context.calls.Post([then, shares = std::move(standings->shares)] { then(shares); });
+                    });
 }
 
 void ListInOrder(Context& context, const Call& call, const v1::ListQueueRequest& request, const core::Shares& shares,
@@ -233,7 +235,7 @@ void ListInOrder(Context& context, const Call& call, const v1::ListQueueRequest&
 
 void ListQueue(Context& context, const Call& call, const v1::ListQueueRequest& request, v1::ListQueueResponse* response,
                const Done& done) {
-  WithShares(context, [&context, call, &request, response, done](const core::Shares& shares) {
+  WithShares(context, done, [&context, call, &request, response, done](const core::Shares& shares) {
     ListInOrder(context, call, request, shares, response, done);
   });
 }
@@ -242,7 +244,7 @@ void ExplainRun(Context& context, const Call& call, const v1::ExplainRunRequest&
                 v1::ExplainRunResponse* response, const Done& done) {
   auto stored = FindRun(context, call, request.run());
   if (!stored.ok()) return done(stored.status());
-  WithShares(context, [&context, call, stored = *std::move(stored), response, done](const core::Shares& shares) {
+  WithShares(context, done, [&context, call, stored = *std::move(stored), response, done](const core::Shares& shares) {
     LoadLive(
         context, {stored},
         [&context, call, shares, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {

@@ -29,11 +29,14 @@ void GetStanding(Context& context, const Call& call, const v1::GetStandingReques
   const auto user = StandingUser(call, request);
   if (!user.ok()) return done(user.status());
   response->mutable_standing()->set_user(*user);
-  context.loop.Post(loop::StandingQuery{.users = {*user}}, [response, done](const loop::Standings& standings) {
-    for (const loop::UserStanding& standing : standings.users) *response->mutable_standing() = ToProto(standing);
-    *response->mutable_defaults() = ToProto(standings.defaults);
-    done(absl::OkStatus());
-  });
+  context.loop.Post(loop::StandingQuery{.users = {*user}},
+                    [response, done](const absl::StatusOr<loop::Standings>& standings) {
+                      if (!standings.ok()) return done(standings.status());
+                      for (const loop::UserStanding& standing : standings->users)
+                        *response->mutable_standing() = ToProto(standing);
+                      *response->mutable_defaults() = ToProto(standings->defaults);
+                      done(absl::OkStatus());
+                    });
 }
 
 void FillPage(const loop::Standings& standings, const v1::ListQuotasRequest& request, int limit,
@@ -53,12 +56,14 @@ void ListQuotas(Context& context, const v1::ListQuotasRequest& request, v1::List
   if (!limit.ok()) return done(limit.status());
   loop::StandingQuery query;
   query.everybody = true;
-  context.loop.Post(std::move(query), [&context, request, response, done, limit = *limit](loop::Standings standings) {
-    context.calls.Post([request, response, done, limit, standings = std::move(standings)] {
-      FillPage(standings, request, limit, response);
-      done(absl::OkStatus());
-    });
-  });
+  context.loop.Post(std::move(query),
+                    [&context, request, response, done, limit = *limit](absl::StatusOr<loop::Standings> standings) {
+                      if (!standings.ok()) return done(standings.status());
+                      context.calls.Post([request, response, done, limit, standings = *std::move(standings)] {
+                        FillPage(standings, request, limit, response);
+                        done(absl::OkStatus());
+                      });
+                    });
 }
 
 }  // namespace

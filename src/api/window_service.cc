@@ -35,8 +35,9 @@ void ListWindows(Context& context, const v1::ListWindowsRequest& request, v1::Li
   }
   // What is held open is the loop's to know; the rest is computed on a thread of ours.
   context.loop.Post(loop::StandingQuery(),
-                    [&context, registry, request, response, done](const loop::Standings& standings) {
-                      context.calls.Post([&context, registry, request, response, done, held = standings.held_open] {
+                    [&context, registry, request, response, done](const absl::StatusOr<loop::Standings>& standings) {
+                      if (!standings.ok()) return done(standings.status());
+                      context.calls.Post([&context, registry, request, response, done, held = standings->held_open] {
                         Describe(context, *registry, request, held, response);
                         done(absl::OkStatus());
                       });

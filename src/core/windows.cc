@@ -61,16 +61,27 @@ void AppendDays(const Window& window, absl::CivilDay first, absl::CivilDay last,
 }
 
 // With what is open since the days before, as far as two of them.
-Calendar CalendarOf(const SeriesHours& hours, absl::Time at) {
+Calendar CalendarOf(const SeriesHours& hours, absl::Time at, int days) {
   Calendar calendar{.openings = {}, .from = at, .until = absl::InfiniteFuture(), .always = false};
   for (const Window& window : hours.windows) {
     const absl::CivilDay today = absl::ToCivilDay(at, window.zone);
-    AppendDays(window, today - 2, today + kHorizonDays, calendar.openings);
-    calendar.until = std::min(calendar.until, EdgeAt(window.zone, absl::CivilMinute(today + kHorizonDays + 1)));
+    AppendDays(window, today - 2, today + days, calendar.openings);
+    calendar.until = std::min(calendar.until, EdgeAt(window.zone, absl::CivilMinute(today + days + 1)));
   }
   if (hours.held_open_until) calendar.openings.push_back({at - absl::Hours(48), *hours.held_open_until});
   calendar.openings = Merged(std::move(calendar.openings));
   return calendar;
+}
+
+Calendar CalendarOf(const Schedule& schedule, absl::Time at, int days) {
+  if (schedule.empty()) return {.openings = {}, .from = at, .until = absl::InfiniteFuture(), .always = true};
+  Calendar all = CalendarOf(schedule.front(), at, days);
+  for (size_t i = 1; i < schedule.size(); ++i) {
+    const Calendar one = CalendarOf(schedule[i], at, days);
+    all.openings = Intersection(all.openings, one.openings);
+    all.until = std::min(all.until, one.until);
+  }
+  return all;
 }
 
 bool Names(const Window& window, const std::string& profile) {
@@ -127,16 +138,7 @@ absl::Duration MinRemaining(const Schedule& schedule) {
   return remaining;
 }
 
-Calendar CalendarOf(const Schedule& schedule, absl::Time at) {
-  if (schedule.empty()) return {.openings = {}, .from = at, .until = absl::InfiniteFuture(), .always = true};
-  Calendar all = CalendarOf(schedule.front(), at);
-  for (size_t i = 1; i < schedule.size(); ++i) {
-    const Calendar one = CalendarOf(schedule[i], at);
-    all.openings = Intersection(all.openings, one.openings);
-    all.until = std::min(all.until, one.until);
-  }
-  return all;
-}
+Calendar CalendarOf(const Schedule& schedule, absl::Time at) { return CalendarOf(schedule, at, kHorizonDays); }
 
 WindowStanding StandingIn(const Calendar& calendar, absl::Time at) {
   if (calendar.always) return {};
@@ -158,7 +160,8 @@ WindowStanding StandingIn(const Calendar& calendar, absl::Time at) {
 
 std::vector<Opening> OpeningsAhead(const Schedule& schedule, absl::Time at, absl::Duration ahead) {
   if (schedule.empty()) return {{at, at + ahead}};
-  std::vector<Opening> openings = CalendarOf(schedule, at).openings;
+  const auto days = static_cast<int>(absl::ToInt64Hours(ahead) / 24) + 1;
+  std::vector<Opening> openings = CalendarOf(schedule, at, days).openings;
   std::erase_if(openings, [&](const Opening& opening) { return opening.closes <= at || opening.opens >= at + ahead; });
   return openings;
 }

@@ -73,7 +73,7 @@ inline WindowStanding StandingAt(const Schedule& schedule, absl::Time at) {
   return StandingIn(CalendarOf(schedule, at), at);
 }
 
-// Openings from `at` on, at most those of the coming weeks.
+// Openings that touch [at, at + ahead).
 std::vector<Opening> OpeningsAhead(const Schedule& schedule, absl::Time at, absl::Duration ahead);
 
 // How much of the opening a job needs to be let in: its remaining time limit where that fits an opening,

@@ -153,7 +153,7 @@ struct Standings {
   core::HeldOpen held_open;
   core::Shares shares;  // empty: they do not count in the order
 };
-using StandingReply = std::function<void(Standings)>;
+using StandingReply = std::function<void(absl::StatusOr<Standings>)>;
 
 // After each commit: its events, in order, to whoever follows. Called on a thread of the loop's; must
 // not block.

@@ -97,6 +97,7 @@ std::optional<store::Txn> Loop::Turn(absl::Time now) {
 }
 
 void Loop::ClockSet(absl::Duration by) {
+  now_ += by;  // what was moved along is compared with it before the next turn
   for (auto& [n, run] : runs_) {
     for (core::Step& step : run.steps) {
       const core::Step before = step;
@@ -178,7 +179,7 @@ std::vector<std::function<void()>> Loop::Abandon() {
       answers.push_back([reply = std::move(query->reply)] { reply({}); });
     }
     if (auto* standing = std::get_if<StandingMessage>(&input)) {
-      answers.push_back([reply = std::move(standing->reply)] { reply({}); });
+      answers.push_back([reply = std::move(standing->reply)] { reply(Unavailable("tpd is stopping: try again")); });
     }
   }
   return answers;

@@ -218,7 +218,10 @@ class Loop {
   void PutWindowTimer(core::StepRef ref, absl::Time at);
   void WatchAllWindows();
   void TakeWindows();
-  std::optional<core::Event> DueByWindow(const core::RunWithSteps& run, const core::Step& step) const;
+  std::optional<core::Event> DueByWindow(const core::RunWithSteps& run, const core::Step& step,
+                                         const core::ResolvedShape& shape) const;
+  template <typename Look>
+  auto WithWindowShape(const core::Step& step, const Look& look) const;
   std::optional<absl::Time> NextByWindow(const core::RunWithSteps& run, const core::Step& step) const;
   absl::Duration JitterOf(core::StepRef ref) const;
 
@@ -246,8 +249,9 @@ class Loop {
   std::map<core::StepRef, absl::Time> timer_of_;
   plan::Planner planner_;
   int64_t next_quota_rule_ = 1;
-  std::map<std::pair<std::string, std::string>, store::RequestRow> requests_;  // the newest; the Reader has all
-  std::deque<std::pair<std::string, std::string>> request_order_;
+  using Requests = std::map<std::pair<std::string, std::string>, store::RequestRow>;
+  Requests requests_;  // the newest; the Reader has all
+  std::deque<Requests::iterator> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
   std::map<core::StepRef, absl::Time> window_steps_;              // which a window may pause or resume, and when

@@ -15,8 +15,9 @@
 namespace tp::loop {
 namespace {
 
-// Answers that the Reader may not show yet are kept here, those of two commits; it has all older ones.
-constexpr size_t kRememberedRequests = 10'000;
+// Answers that the Reader may not show yet are kept here; it has all older ones. Many more than two commits
+// hold: a repeated request may have looked there before the first one's commit, and wait here since.
+constexpr size_t kRememberedRequests = 100'000;
 
 // An admin pauses a run of their own as its owner, yet lifts whatever holds it.
 core::Holder PauserOf(const Principal& who, const core::Run& run) {
@@ -86,9 +87,8 @@ void Loop::Remember(const Command& command, const Answer& answer) {
   row.body_sha256 = command.body_sha256;
   row.run = answer.run;
   row.note = answer.note;
-  const std::pair key{row.principal, row.request_id};
-  requests_[key] = row;
-  request_order_.push_back(key);
+  const auto [known, added] = requests_.insert_or_assign({row.principal, row.request_id}, row);
+  if (added) request_order_.push_back(known);
   if (request_order_.size() > kRememberedRequests) {
     requests_.erase(request_order_.front());
     request_order_.pop_front();

@@ -23,9 +23,8 @@ absl::Duration Loop::JitterOf(core::StepRef ref) const {
 }
 
 // What its window asks for now.
-std::optional<core::Event> Loop::DueByWindow(const core::RunWithSteps& run, const core::Step& step) const {
-  std::string why;
-  const core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
+std::optional<core::Event> Loop::DueByWindow(const core::RunWithSteps& run, const core::Step& step,
+                                             const core::ResolvedShape& shape) const {
   const bool open = planner_.StandingOf(shape, now_).open;
   if (step.attempt) {
     if (open || step.attempt->ending || step.pause.window || step.stop_requested) return std::nullopt;
@@ -36,19 +35,26 @@ std::optional<core::Event> Loop::DueByWindow(const core::RunWithSteps& run, cons
   return core::ResumeRequested{core::Holder::kWindow, true};
 }
 
+// The shape that the hours are those of: the frozen one while there is an attempt, which is not copied.
+template <typename Look>
+auto Loop::WithWindowShape(const core::Step& step, const Look& look) const {
+  if (step.attempt) return look(step.attempt->shape);
+  std::string why;
+  return look(ShapeOf(step, &why));
+}
+
 // When to look again; nothing: no window has a say.
 std::optional<absl::Time> Loop::NextByWindow(const core::RunWithSteps& run, const core::Step& step) const {
   if (!step.attempt && !(PausedByWindow(step) && run.run.snapshot_available)) return std::nullopt;
-  std::string why;
-  const core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
-  if (planner_.ScheduleOf(shape, now_).empty() && step.attempt) return std::nullopt;
-  if (DueByWindow(run, step)) return now_ + JitterOf(step.ref);
-  const core::WindowStanding standing = planner_.StandingOf(shape, now_);
-  absl::Time next = standing.edge.value_or(absl::InfiniteFuture());
-  const absl::Time flips = step.entered_at + settings_.policy.min_flip;
-  if (PausedByWindow(step) && standing.open) next = std::max(now_, flips);
-  if (next != absl::InfiniteFuture()) next += JitterOf(step.ref);
-  return next;
+  return WithWindowShape(step, [&](const core::ResolvedShape& shape) -> std::optional<absl::Time> {
+    if (planner_.ScheduleOf(shape, now_).empty() && step.attempt) return std::nullopt;
+    if (DueByWindow(run, step, shape)) return now_ + JitterOf(step.ref);
+    const core::WindowStanding standing = planner_.StandingOf(shape, now_);
+    absl::Time next = standing.edge.value_or(absl::InfiniteFuture());
+    if (PausedByWindow(step) && standing.open) next = std::max(now_, step.entered_at + settings_.policy.min_flip);
+    if (next != absl::InfiniteFuture()) next += JitterOf(step.ref);
+    return next;
+  });
 }
 
 void Loop::ForgetWindow(core::StepRef ref) {
@@ -92,7 +98,9 @@ void Loop::TakeWindows() {
     const core::Step* step = FindStep(ref);
     if (!step) continue;
     const core::RunWithSteps& run = runs_.at(ref.run);
-    if (const auto event = DueByWindow(run, *step)) {
+    const auto event =
+        WithWindowShape(*step, [&](const core::ResolvedShape& shape) { return DueByWindow(run, *step, shape); });
+    if (event) {
       if (absl::Status status = ApplyTo(ref, *event); !status.ok()) Quarantine(ref, status);
     }
     const core::Step* after = FindStep(ref);

@@ -134,6 +134,7 @@ void Planner::HoldOpen(const std::string& series, absl::Time until) {
 }
 
 void Planner::ClockSet(absl::Duration by) {
+  now_ += by;
   occupants_.ClockSet(by);
   for (auto& [ref, reservation] : reservations_) reservation.start += by;
   rules_edge_.reset();

@@ -171,8 +171,8 @@ void Monitor::CheckAdmissions(const loop::Loop& loop) {
 
 // By what was committed alone: rules, owners and attempts, whatever the loop believes.
 void Monitor::CheckQuotas(const store::Txn& txn) {
-  for (const int64_t id : txn.quota_rules_removed) rules_.Remove(id);
   for (const core::QuotaRule& rule : txn.quota_rules) rules_.Add(rule);
+  for (const int64_t id : txn.quota_rules_removed) rules_.Remove(id);
   for (const core::Run& run : txn.runs) owners_[run.n] = run.owner;
   std::set<core::StepRef> started;
   for (const core::Step& step : txn.steps) {

@@ -117,6 +117,20 @@ void TurnUntilQuiet(tp::loop::Loop& loop, absl::Time now) {
   } while (loop.HasMessages() || loop.NextTimer().value_or(absl::InfiniteFuture()) <= now);
 }
 
+// As many requests as the loop remembers at most, so that they are not taken for a part of the queue.
+void FillRemembered(tp::loop::Loop& loop, absl::Time now) {
+  constexpr int kRemembered = 100'000;
+  for (int i = 0; i < kRemembered; ++i) {
+    loop.Post(tp::loop::Command{.who = {UserOf(i), tp::store::Role::kUser},
+                                .request_id = fmt::format("s{}", i),
+                                .method = "Submit",
+                                .body_sha256 = "",
+                                .action = tp::loop::AddSnapshot{}},
+              [](const absl::StatusOr<tp::loop::Answer>&) {});
+    if (i % 256 == 255) TurnUntilQuiet(loop, now);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -130,6 +144,7 @@ int main(int argc, char** argv) {
   tp::loop::Loop loop(settings, {}, OneCardForEveryUser(), sink, [&nonce] { return fmt::format("{:032x}", ++nonce); });
   absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   TurnUntilQuiet(loop, now);
+  FillRemembered(loop, now);
   const int64_t before = ResidentBytes();
   for (int i = 0; i < queued + kUsers; ++i) {
     loop.Post(SubmitOf(i), [](const absl::StatusOr<tp::loop::Answer>&) {});

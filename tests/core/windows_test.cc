@@ -104,6 +104,14 @@ TEST(Windows, ASpanInsideAHoleVanishes) {
   EXPECT_EQ(*StandingAt(All({rules}), before).edge, At(rules.zone, absl::CivilMinute(2026, 3, 30, 2, 0)));
 }
 
+TEST(Windows, OpeningsAreListedAsFarAsAsked) {
+  const Window days = Rules("UTC", EveryDay(8 * 60, 20 * 60));
+  const absl::Time noon = At(days.zone, absl::CivilMinute(2026, 6, 3, 12, 0));
+  const std::vector<Opening> openings = OpeningsAhead(All({days}), noon, absl::Hours(24 * 60));
+  ASSERT_EQ(openings.size(), 61u);
+  EXPECT_EQ(openings.back().opens, noon + absl::Hours(24 * 60 - 4));
+}
+
 // --- The oracle -----------------------------------------------------------------------------------
 
 constexpr int kMinutesPerDay = 24 * 60;

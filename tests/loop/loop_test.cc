@@ -100,7 +100,7 @@ TEST(Loop, FairShareIsTheSameAfterARestart) {
     EXPECT_EQ(h.State(did_not), kSubmitted) << restarts;
     EXPECT_EQ(h.State(used), kQueued) << restarts;
     Standings standings;
-    h.loop->Post(StandingQuery(), [&standings](Standings told) { standings = std::move(told); });
+    h.loop->Post(StandingQuery(), [&standings](absl::StatusOr<Standings> told) { standings = *std::move(told); });
     h.Settle();
     EXPECT_NEAR(core::ShareOf(standings.shares, "ada"), 32, 0.01) << restarts;
     EXPECT_NEAR(core::ShareOf(standings.shares, "zoe"), 32, 0.01) << restarts;

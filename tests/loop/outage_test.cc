@@ -29,6 +29,26 @@ TEST(Outage, KillsThatNobodyAnswersDoNotPileUp) {
   EXPECT_EQ(h.sink.Count("signal"), 3);  // delivered, and still not gone: once more
 }
 
+// What waits for a moment goes on waiting as long as it had to, whichever way the clock is set.
+TEST(Outage, AClockThatIsSetBackShortensNoBackoff) {
+  Harness h;
+  const int64_t run = h.Submit();
+  h.Answer_(LaunchResult{LaunchRefused{"the node is busy"}}, "launch");
+  h.Answer_(FenceResult{FenceWon{}}, "fence");
+  h.Observe(h.sink.Last("remove").key, Absent{});
+  h.now += absl::Seconds(6);
+  h.Observe(h.sink.Last("remove").key, Absent{});
+  ASSERT_EQ(h.State(run), core::JobState::kQueued);
+  ASSERT_EQ(h.sink.Count("launch"), 1);
+  h.now -= absl::Hours(1);
+  h.loop->ClockSet(-absl::Hours(1));
+  h.Settle();
+  EXPECT_EQ(h.sink.Count("launch"), 1);
+  h.now += absl::Seconds(2);
+  h.Settle();
+  EXPECT_EQ(h.sink.Count("launch"), 2);
+}
+
 TEST(Outage, AFenceThatKeepsFailingIsLoggedOnce) {
   Harness h;
   const int64_t run = h.Submit();

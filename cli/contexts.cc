@@ -12,18 +12,14 @@
 #include "base/near_miss.h"
 #include "base/status.h"
 #include "cli/discovery.h"
+#include "cli/variable.h"
 
 namespace tp::cli {
 namespace {
 
-constexpr size_t kMaxFileBytes = 256 * 1024;
+constexpr size_t kMaxContextBytes = 256 * 1024;
 constexpr size_t kMaxName = 63;
 constexpr mode_t kOwnerOnly = 0600;
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // The directory of `path`, made for its owner only where it is missing, and the name in it.
 absl::StatusOr<Directory> ParentOf(const std::filesystem::path& path) {
@@ -80,7 +76,7 @@ absl::StatusOr<Contexts> LoadContexts(const std::string& path) {
   const auto directory = OpenDirectory(file.has_parent_path() ? file.parent_path().string() : ".");
   if (absl::IsNotFound(directory.status())) return Contexts();
   TP_RETURN_IF_ERROR(directory.status());
-  TP_ASSIGN_OR_RETURN(const auto content, ReadSmallFile(*directory, file.filename().string(), kMaxFileBytes));
+  TP_ASSIGN_OR_RETURN(const auto content, ReadSmallFile(*directory, file.filename().string(), kMaxContextBytes));
   return content ? Parse(path, *content) : Contexts();
 }
 

@@ -12,20 +12,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/fd.h"
 #include "base/status.h"
 #include "cli/contexts.h"
-#include "cli/unique_fd.h"
+#include "cli/variable.h"
 
 namespace tp::cli {
 namespace {
 
 constexpr size_t kMaxFileBytes = 64 * 1024;
 constexpr const char* kDefaultCaFile = "/etc/ssl/certs/ca-certificates.crt";
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 absl::Status FileError(const std::string& path, int error) {
   const char* reason = std::strerror(error);

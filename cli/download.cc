@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "cli/render/text.h"
 #include "cli/stream.h"
-#include "cli/unique_fd.h"
 #include "cli/write_all.h"
 
 namespace tp::cli {

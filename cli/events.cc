@@ -11,7 +11,7 @@
 namespace tp::cli {
 namespace {
 
-constexpr int32_t kPageSize = 500;
+constexpr int32_t kEventPage = 500;
 
 std::string StateChange(const v1::Event& event) {
   if (event.to() == v1::JOB_STATE_UNSPECIFIED) return "";
@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<v1::Event>> ListEvents(Client& client, const std::str
   std::vector<v1::Event> events;
   v1::ListRunEventsRequest request;
   request.set_run(run);
-  request.set_page_size(kPageSize);
+  request.set_page_size(kEventPage);
   while (true) {
     TP_ASSIGN_OR_RETURN(v1::ListRunEventsResponse page, client.Call(&v1::RunService::Stub::ListRunEvents, request));
     if (page.events().empty()) return events;

@@ -9,7 +9,7 @@
 #include <grpcpp/client_context.h>
 
 #include "absl/time/time.h"
-#include "cli/unique_fd.h"
+#include "base/fd.h"
 
 namespace tp::cli {
 

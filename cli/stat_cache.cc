@@ -39,7 +39,7 @@ std::string CacheHome() {
 }
 
 template <typename Integer>
-bool TakeNumber(std::string_view* rest, Integer* number) {
+bool TakeInteger(std::string_view* rest, Integer* number) {
   const auto [end, error] = std::from_chars(rest->data(), rest->data() + rest->size(), *number);
   if (error != std::errc() || end == rest->data() + rest->size() || *end != ' ') return false;
   rest->remove_prefix(static_cast<size_t>(end - rest->data()) + 1);
@@ -102,9 +102,9 @@ void StatCache::Load() {
   while (!rest.empty()) {
     Known known;
     FileStamp& stamp = known.stamp;
-    const bool whole = TakeNumber(&rest, &stamp.device) && TakeNumber(&rest, &stamp.inode) &&
-                       TakeNumber(&rest, &stamp.bytes) && TakeNumber(&rest, &stamp.mtime_ns) &&
-                       TakeNumber(&rest, &stamp.ctime_ns);
+    const bool whole = TakeInteger(&rest, &stamp.device) && TakeInteger(&rest, &stamp.inode) &&
+                       TakeInteger(&rest, &stamp.bytes) && TakeInteger(&rest, &stamp.mtime_ns) &&
+                       TakeInteger(&rest, &stamp.ctime_ns);
     const size_t end = rest.find('\0');
     if (!whole || end == std::string_view::npos || end <= kDigestDigits) return known_.clear();
     known.sha256 = rest.substr(0, kDigestDigits);

@@ -9,7 +9,7 @@
 namespace tp::cli {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Minutes(1);
+constexpr absl::Duration kAwayAtMost = absl::Minutes(1);
 constexpr absl::Duration kFirstDelay = absl::Milliseconds(100);
 constexpr absl::Duration kLongestDelay = absl::Seconds(2);
 
@@ -49,7 +49,7 @@ absl::StatusOr<std::optional<StreamEnd>> StreamGuard::AwaitServer(const grpc::St
     away_since_ = now;
     options_.on_away();
   }
-  if (now - away_since_ > kPatience) return client_.Explain(status);
+  if (now - away_since_ > kAwayAtMost) return client_.Explain(status);
   delay_ = std::clamp(2 * delay_, kFirstDelay, kLongestDelay);
   if (options_.interrupt == nullptr) {
     std::this_thread::sleep_for(absl::ToChronoNanoseconds(delay_));

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cli/variable.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,11 +12,6 @@ namespace tp::cli {
 namespace {
 
 constexpr int kDefaultColumns = 80;
-
-std::string_view Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 winsize SizeOf(int fd) {
   winsize size{};
@@ -31,7 +28,7 @@ int WidthOf(const winsize& size) {
 // The first of these that is set counts, as for the C library.
 bool IsUtf8Locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string_view value = Variable(name);
+    const std::string value = Variable(name);
     if (value.empty()) continue;
     return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
   }

@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kPause = absl::Milliseconds(300);
 // Ages on the screen grow by themselves.
 constexpr absl::Duration kRepaint = absl::Seconds(1);
-constexpr absl::Duration kPatience = absl::Minutes(5);
+constexpr absl::Duration kSilence = absl::Minutes(5);
 
 class Watcher {
  public:
@@ -61,7 +61,7 @@ class Watcher {
   // Until an event; meanwhile the screen is kept up to date. True: Ctrl-C.
   absl::StatusOr<bool> AwaitChange(const Frame& frame) {
     while (true) {
-      TP_ASSIGN_OR_RETURN(const StreamEnd end, AwaitEvent(screen_ ? kRepaint : kPatience));
+      TP_ASSIGN_OR_RETURN(const StreamEnd end, AwaitEvent(screen_ ? kRepaint : kSilence));
       if (end == StreamEnd::kInterrupted) return true;
       if (end != StreamEnd::kDeadline) return false;
       if (screen_) TP_RETURN_IF_ERROR(Paint(frame));

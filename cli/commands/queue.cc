@@ -22,7 +22,7 @@
 namespace tp::cli {
 namespace {
 
-constexpr int64_t kPageSize = 200;
+constexpr int64_t kQueuePage = 200;
 
 struct QueueFlags {
   std::string series;
@@ -44,8 +44,8 @@ absl::StatusOr<Queue> FetchQueue(Client& client, const QueueFlags& flags) {
   request.set_series(flags.series);
   bool wants_more = true;
   while (wants_more) {
-    const int64_t left = flags.limit > 0 ? flags.limit - static_cast<int64_t>(queue.entries.size()) : kPageSize;
-    request.set_page_size(static_cast<int32_t>(std::min(left, kPageSize)));
+    const int64_t left = flags.limit > 0 ? flags.limit - static_cast<int64_t>(queue.entries.size()) : kQueuePage;
+    request.set_page_size(static_cast<int32_t>(std::min(left, kQueuePage)));
     TP_ASSIGN_OR_RETURN(const v1::ListQueueResponse page, client.Call(&v1::RunService::Stub::ListQueue, request));
     queue.entries.insert(queue.entries.end(), page.entries().begin(), page.entries().end());
     queue.total_count = page.total_count();

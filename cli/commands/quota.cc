@@ -22,7 +22,7 @@
 namespace tp::cli {
 namespace {
 
-constexpr int32_t kPageSize = 500;
+constexpr int32_t kRulePage = 500;
 
 struct SetFlags {
   std::string user;
@@ -33,7 +33,7 @@ struct SetFlags {
   bool dated() const { return !from.empty() || !until.empty(); }
 };
 
-absl::StatusOr<v1::GetStandingResponse> FetchStanding(Client& client, const std::string& user) {
+absl::StatusOr<v1::GetStandingResponse> FetchQuota(Client& client, const std::string& user) {
   v1::GetStandingRequest request;
   request.set_user(user);
   return client.Call(&v1::QuotaService::Stub::GetStanding, request);
@@ -69,7 +69,7 @@ absl::StatusOr<ExitCode> SetQuota(Context& context, const SetFlags& flags) {
   TP_RETURN_IF_ERROR(ApplyLimits(flags.limits, *request.mutable_limits()));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   if (!flags.dated()) {
-    TP_ASSIGN_OR_RETURN(const v1::GetStandingResponse before, FetchStanding(*client, flags.user));
+    TP_ASSIGN_OR_RETURN(const v1::GetStandingResponse before, FetchQuota(*client, flags.user));
     *request.mutable_limits() = OwnLimits(before.standing());
     TP_RETURN_IF_ERROR(ApplyLimits(flags.limits, *request.mutable_limits()));
   }
@@ -80,7 +80,7 @@ absl::StatusOr<ExitCode> SetQuota(Context& context, const SetFlags& flags) {
 
 absl::StatusOr<ExitCode> ShowQuota(Context& context, const std::string& user) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  TP_ASSIGN_OR_RETURN(const v1::GetStandingResponse response, FetchStanding(*client, user));
+  TP_ASSIGN_OR_RETURN(const v1::GetStandingResponse response, FetchQuota(*client, user));
   Answer answer;
   answer.table = [&](bool) { return StandingPage(response, context.terminal(), absl::Now()); };
   answer.fill = [&](Json& document) { document.update(ToJson(response)); };
@@ -93,7 +93,7 @@ absl::StatusOr<ExitCode> ListQuotas(Context& context) {
   std::vector<v1::Standing> standings;
   v1::QuotaLimits defaults;
   v1::ListQuotasRequest request;
-  request.set_page_size(kPageSize);
+  request.set_page_size(kRulePage);
   do {
     TP_ASSIGN_OR_RETURN(const v1::ListQuotasResponse page, client->Call(&v1::QuotaService::Stub::ListQuotas, request));
     standings.insert(standings.end(), page.standings().begin(), page.standings().end());

@@ -54,7 +54,7 @@ struct NamedZone {
   std::string name;
 };
 
-NamedZone ZoneOf(const std::string& name) {
+NamedZone ZoneNamed(const std::string& name) {
   absl::TimeZone zone;
   if (absl::LoadTimeZone(name, &zone)) return {zone, name};
   return {absl::UTCTimeZone(), "UTC"};
@@ -134,12 +134,12 @@ std::string Moment(const google::protobuf::Timestamp& timestamp, absl::Time now)
 }
 
 std::string ZonedTime(absl::Time time, const std::string& zone, absl::Time now) {
-  const NamedZone there = ZoneOf(zone);
+  const NamedZone there = ZoneNamed(zone);
   return fmt::format("{} {} ({}{})", PlainClock(time, there.zone), there.name, HereText(time, there.zone),
                      RelativeTime(time, now));
 }
 
-std::string ClockText(absl::Time time, const std::string& zone) { return Clock(time, ZoneOf(zone).zone, "%e"); }
+std::string ClockText(absl::Time time, const std::string& zone) { return Clock(time, ZoneNamed(zone).zone, "%e"); }
 
 std::string GpuSeconds(int64_t gpu_ms) {
   const std::string_view sign = gpu_ms < 0 ? "-" : "";

@@ -15,7 +15,7 @@
 namespace tp::api {
 namespace {
 
-v1::ConfigurationChangeKind ToProto(config::ChangeKind kind) {
+v1::ConfigurationChangeKind KindOf(config::ChangeKind kind) {
   switch (kind) {
     case config::ChangeKind::kAdded:
       return v1::CONFIGURATION_CHANGE_KIND_ADDED;
@@ -27,11 +27,11 @@ v1::ConfigurationChangeKind ToProto(config::ChangeKind kind) {
   return v1::CONFIGURATION_CHANGE_KIND_UNSPECIFIED;
 }
 
-v1::ReloadConfigurationResponse ToProto(const ReloadPlan& plan) {
+v1::ReloadConfigurationResponse AnswerOf(const ReloadPlan& plan) {
   v1::ReloadConfigurationResponse response;
   for (const config::Change& change : plan.changes) {
     v1::ConfigurationChange* to = response.add_changes();
-    to->set_kind(ToProto(change.kind));
+    to->set_kind(KindOf(change.kind));
     to->set_what(change.what);
     to->set_name(change.name);
   }
@@ -61,13 +61,13 @@ absl::Status Repeated(const store::RequestRow& row, v1::ReloadConfigurationRespo
 
 absl::Status Compare(Context& context, v1::ReloadConfigurationResponse* response) {
   TP_ASSIGN_OR_RETURN(const ReloadPlan plan, context.configuration.Plan());
-  *response = ToProto(plan);
+  *response = AnswerOf(plan);
   response->set_registry_version(plan.current->version);
   return ForecastQueue(context.reader, plan, response);
 }
 
 v1::ReloadConfigurationResponse AnswerTo(Context& context, const ReloadPlan& plan) {
-  v1::ReloadConfigurationResponse response = ToProto(plan);
+  v1::ReloadConfigurationResponse response = AnswerOf(plan);
   response.set_registry_version(plan.candidate->version);
   // The registry is in force, whatever can be said of the queue.
   if (!ForecastQueue(context.reader, plan, &response).ok()) response.clear_queue_effects();

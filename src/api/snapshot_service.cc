@@ -111,7 +111,7 @@ absl::StatusOr<snapshot::EntryKind> KindOf(const v1::ManifestEntry& entry) {
   }
 }
 
-absl::StatusOr<snapshot::Entry> FromProto(v1::ManifestEntry& message) {
+absl::StatusOr<snapshot::Entry> EntryOf(v1::ManifestEntry& message) {
   TP_ASSIGN_OR_RETURN(const snapshot::EntryKind kind, KindOf(message));
   snapshot::Entry entry;
   entry.kind = kind;
@@ -155,7 +155,7 @@ class CommitStream final : public ClientStream<v1::CommitManifestRequest> {
       return FieldError("entries", "the manifest is longer than {} bytes", 2 * snapshot::kMaxManifestBytes);
     }
     for (v1::ManifestEntry& entry : *message.mutable_entries()) {
-      TP_ASSIGN_OR_RETURN(snapshot::Entry taken, FromProto(entry));
+      TP_ASSIGN_OR_RETURN(snapshot::Entry taken, EntryOf(entry));
       entries_.push_back(std::move(taken));
     }
     return snapshot::CheckCount(entries_.size(), context().snapshots.limits());

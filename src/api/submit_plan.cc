@@ -11,7 +11,7 @@
 namespace tp::api {
 namespace {
 
-v1::VariableOrigin ToProto(core::EnvOrigin origin) {
+v1::VariableOrigin OriginOf(core::EnvOrigin origin) {
   switch (origin) {
     case core::EnvOrigin::kProjectFile:
       return v1::VARIABLE_ORIGIN_PROJECT_FILE;
@@ -36,7 +36,7 @@ absl::Status AddEnvironment(const core::Registry& registry, const core::StepSpec
     v1::PlannedVariable* planned = to->add_environment();
     planned->set_name(name);
     planned->set_value(LooksSecret(name, variable.value) ? std::string(kMaskedValue) : variable.value);
-    planned->set_origin(ToProto(variable.origin));
+    planned->set_origin(OriginOf(variable.origin));
   }
   return absl::OkStatus();
 }

@@ -46,7 +46,7 @@ int64_t OnMeterClock(const Meter& meter, const RankObservation& rank, const Host
   return stamp.unix_us;
 }
 
-std::string RankName(const RankObservation& rank) { return fmt::format("pool {} rank {}", rank.pool, rank.rank); }
+std::string RankOfPool(const RankObservation& rank) { return fmt::format("pool {} rank {}", rank.pool, rank.rank); }
 
 // The latest of several moments, with where it comes from; of equal ones the first.
 struct Latest {
@@ -64,7 +64,7 @@ Latest LastEnd(const Meter& meter, const std::vector<RankObservation>& ranks) {
   Latest latest;
   for (const RankObservation& rank : ranks) {
     if (!rank.ended) continue;
-    latest.Add(OnMeterClock(meter, rank, rank.ended->at), "end record of " + RankName(rank));
+    latest.Add(OnMeterClock(meter, rank, rank.ended->at), "end record of " + RankOfPool(rank));
   }
   return latest;
 }
@@ -73,7 +73,7 @@ void AddSigns(Latest& latest, const Meter& meter, const std::vector<RankObservat
               std::optional<absl::Time> last_sighting) {
   for (const RankObservation& rank : ranks) {
     if (!rank.heartbeat) continue;
-    latest.Add(OnMeterClock(meter, rank, rank.heartbeat->at), "last heartbeat of " + RankName(rank));
+    latest.Add(OnMeterClock(meter, rank, rank.heartbeat->at), "last heartbeat of " + RankOfPool(rank));
   }
   if (!last_sighting) return;
   latest.Add(SaturatingAdd(meter.opened.unix_us, absl::ToInt64Microseconds(*last_sighting - meter.seen_at)),
@@ -149,7 +149,7 @@ void CloseMeter(Meter& meter, const std::vector<RankObservation>& ranks, std::op
   meter.closed_unix_us = std::clamp(*latest.unix_us, meter.opened.unix_us, bound);
   meter.evidence = silent == ranks.end()
                        ? latest.evidence
-                       : fmt::format("no end record of {}; closed at {}", RankName(*silent), latest.evidence);
+                       : fmt::format("no end record of {}; closed at {}", RankOfPool(*silent), latest.evidence);
   if (*latest.unix_us > bound) {
     meter.flagged = true;
     meter.evidence += ", which is not plausible: cut off after ten years";

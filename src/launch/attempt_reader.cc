@@ -15,8 +15,6 @@
 namespace tp::launch {
 namespace {
 
-constexpr char kAttemptClaim[] = "attempt.claim";
-
 std::optional<size_t> ParseIndex(std::string_view text) {
   size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

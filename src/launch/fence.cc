@@ -16,7 +16,6 @@
 namespace tp::launch {
 namespace {
 
-constexpr char kAttemptClaim[] = "attempt.claim";
 constexpr char kFence[] = "fence";
 constexpr std::string_view kClosed = "closed\n";
 

@@ -12,6 +12,7 @@
 namespace tp::launch {
 
 // No record is longer; a file that is longer is none.
+inline constexpr char kAttemptClaim[] = "attempt.claim";
 inline constexpr size_t kMaxRecordBytes = 16 * 1024;
 
 // Which rank of which attempt a record must name to count.

@@ -29,7 +29,7 @@ constexpr Span kBetweenEdges = {5 * kSecond, 2 * kMinute};         // of the sch
 constexpr Span kBetweenLooks = {100 * kMillisecond, 2 * kSecond};  // of the planner
 // Its events are cheap, and what it is for is rare.
 constexpr int64_t kEventsEach = 6;
-constexpr int64_t kLongestCalm = 48 * kHour;
+constexpr int64_t kLongestQuiet = 48 * kHour;
 
 // A hesitant engine, where requests, fences and claims meet, and more of what is rare elsewhere.
 Options Hesitant(Options options, Rng& rng) {
@@ -85,7 +85,7 @@ class StepSimulation {
     world_.EndOutages();
     calm_ = true;
     SetWindow(true);
-    const int64_t deadline_us = timeline_.now_us() + kLongestCalm;
+    const int64_t deadline_us = timeline_.now_us() + kLongestQuiet;
     while (!journal_.failed() && !AtRest()) {
       if (timeline_.now_us() > deadline_us || !timeline_.Step()) {
         journal_.Break("it does not come to rest: {}", core::StateText(step_, timeline_.now()));

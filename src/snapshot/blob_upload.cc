@@ -17,13 +17,13 @@
 namespace tp::snapshot {
 namespace {
 
-constexpr mode_t kFileMode = 0600;
+constexpr mode_t kTemporaryMode = 0600;
 // One flush makes so many blobs durable at once: the first fsync pays for all.
 constexpr size_t kFlushBlobs = 256;
 constexpr int64_t kFlushBytes = int64_t{64} << 20;
 // Interrupted uploads that are kept for one owner.
 constexpr size_t kMaxPartials = 8;
-constexpr size_t kCopyBytes = 256 * 1024;
+constexpr size_t kReadBytes = 256 * 1024;
 
 // A user name is not a file name.
 std::string PartialFolder(const std::string& owner) {
@@ -33,7 +33,7 @@ std::string PartialFolder(const std::string& owner) {
 }
 
 absl::Status HashFile(int fd, const std::string& path, Sha256* digest) {
-  std::vector<char> buffer(kCopyBytes);
+  std::vector<char> buffer(kReadBytes);
   for (off_t at = 0;;) {
     const ssize_t got = pread(fd, buffer.data(), buffer.size(), at);
     if (got < 0 && errno == EINTR) continue;
@@ -98,7 +98,7 @@ absl::Status BlobUpload::Begin(const std::string& sha256, int64_t bytes, int64_t
 absl::Status BlobUpload::Open() {
   current_.temporary = "tmp/" + RandomName();
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  fd_.reset(openat(place_.folder.fd.get(), current_.temporary.c_str(), flags, kFileMode));
+  fd_.reset(openat(place_.folder.fd.get(), current_.temporary.c_str(), flags, kTemporaryMode));
   return fd_.valid() ? absl::OkStatus() : ErrnoStatus(errno, "create", PathOf(current_.temporary));
 }
 

@@ -20,7 +20,7 @@
 namespace tp::snapshot {
 namespace {
 
-constexpr mode_t kDirectoryMode = 0755;
+constexpr mode_t kTreeMode = 0755;
 constexpr size_t kCopyBytes = 256 * 1024;
 
 absl::Status CopyByHand(int from, int to, const std::string& path) {
@@ -71,14 +71,14 @@ class TreeWriter {
   absl::Status EnterParentOf(std::string_view path) {
     const std::string_view parent = ParentOf(path);
     if (parent == parent_path_) return absl::OkStatus();
-    TP_ASSIGN_OR_RETURN(parent_, MakeDirectoriesBeneath(root_path_, parent, kDirectoryMode));
+    TP_ASSIGN_OR_RETURN(parent_, MakeDirectoriesBeneath(root_path_, parent, kTreeMode));
     parent_path_ = parent;
     return absl::OkStatus();
   }
 
   absl::Status WriteDirectory(const std::string& name) {
-    if (mkdirat(parent_.fd.get(), name.c_str(), kDirectoryMode) != 0 ||
-        fchmodat(parent_.fd.get(), name.c_str(), kDirectoryMode, 0) != 0) {
+    if (mkdirat(parent_.fd.get(), name.c_str(), kTreeMode) != 0 ||
+        fchmodat(parent_.fd.get(), name.c_str(), kTreeMode, 0) != 0) {
       return ErrnoStatus(errno, "make the directory", parent_.At(name));
     }
     return absl::OkStatus();

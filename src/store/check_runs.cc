@@ -13,8 +13,8 @@
 namespace tp::store {
 namespace {
 
-constexpr int kPageRows = 1000;
-constexpr int kRunsPerRead = 500;
+constexpr int kLedgerPage = 1000;
+constexpr int kRunPage = 500;
 
 // What base rows of the ledger come to; corrections are left out.
 using Bills = std::map<core::AttemptRef, int64_t>;
@@ -23,7 +23,7 @@ absl::StatusOr<Bills> ReadBills(Reader& reader, const UsageFilter& filter) {
   Bills bills;
   int64_t seq = 0;
   for (;;) {
-    TP_ASSIGN_OR_RETURN(const std::vector<core::LedgerRow> rows, reader.Ledger(filter, seq, kPageRows));
+    TP_ASSIGN_OR_RETURN(const std::vector<core::LedgerRow> rows, reader.Ledger(filter, seq, kLedgerPage));
     if (rows.empty()) return bills;
     for (const core::LedgerRow& row : rows) {
       seq = row.seq;
@@ -110,7 +110,7 @@ absl::StatusOr<int64_t> CheckRuns(Reader& reader) {
   int64_t checked = 0;
   std::optional<int64_t> before;
   do {
-    TP_ASSIGN_OR_RETURN(const RunPage page, reader.ListRuns(everything, before, kRunsPerRead));
+    TP_ASSIGN_OR_RETURN(const RunPage page, reader.ListRuns(everything, before, kRunPage));
     for (size_t i = 0; i < page.runs.size(); ++i) {
       TP_RETURN_IF_ERROR(RunCheck(reader, bills, page.runs[i]).Check(page.summaries[i]));
       ++checked;

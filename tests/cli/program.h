@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "cli/unique_fd.h"
+#include "base/fd.h"
 
 namespace tp::cli {
 

@@ -18,7 +18,7 @@ using Flags = std::vector<std::string>;
 using Labels = std::map<std::string, std::string>;
 using Limit = std::optional<absl::Duration>;
 
-constexpr Reviser kOwner = {.is_owner = true, .is_operator = false};
+constexpr Reviser kAsOwner = {.is_owner = true, .is_operator = false};
 constexpr Reviser kOperator = {.is_owner = false, .is_operator = true};
 
 class RevisionTest : public testing::Test {
@@ -39,12 +39,12 @@ class RevisionTest : public testing::Test {
     run_.steps = {step};
   }
 
-  std::vector<std::string> Done(const Revision& revision, const Reviser& by = kOwner) {
+  std::vector<std::string> Done(const Revision& revision, const Reviser& by = kAsOwner) {
     const auto done = Revise(run_, revision, by, registry_);
     EXPECT_TRUE(done.ok()) << done.status();
     return done.ok() ? *done : std::vector<std::string>();
   }
-  absl::Status Refused(const Revision& revision, const Reviser& by = kOwner) {
+  absl::Status Refused(const Revision& revision, const Reviser& by = kAsOwner) {
     const RunWithSteps before = run_;
     const absl::Status status = Revise(run_, revision, by, registry_).status();
     EXPECT_EQ(run_, before) << "a refused revision changes nothing";

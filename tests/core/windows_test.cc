@@ -12,7 +12,7 @@
 namespace tp::core {
 namespace {
 
-absl::TimeZone Zone(const std::string& name) {
+absl::TimeZone Named(const std::string& name) {
   absl::TimeZone zone;
   EXPECT_TRUE(absl::LoadTimeZone(name, &zone)) << name << ": is the package tzdata there?";
   return zone;
@@ -20,7 +20,7 @@ absl::TimeZone Zone(const std::string& name) {
 
 Window Rules(const std::string& zone, std::vector<OpenInterval> hours) {
   Window rules;
-  rules.zone = Zone(zone);
+  rules.zone = Named(zone);
   rules.open = std::move(hours);
   return rules;
 }
@@ -194,7 +194,7 @@ class WindowsOracle : public ::testing::TestWithParam<Years> {};
 
 TEST_P(WindowsOracle, AgreesAroundEveryTransition) {
   const auto& [name, first, last] = GetParam();
-  const absl::TimeZone zone = Zone(name);
+  const absl::TimeZone zone = Named(name);
   std::mt19937 random(static_cast<unsigned>(first + last));
   absl::Time at = absl::FromCivil(absl::CivilSecond(first, 1, 1), absl::UTCTimeZone());
   const absl::Time end = absl::FromCivil(absl::CivilSecond(last + 1, 1, 1), absl::UTCTimeZone());

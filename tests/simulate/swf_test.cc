@@ -12,14 +12,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-struct Read {
+struct ReadTrace {
   Workload workload;
   std::vector<std::string> problems;
 };
 
-Read ReadText(std::string_view text, const SwfShape& shape = {.profile = "gpu", .processors = 1, .gpus_per_node = 8}) {
+ReadTrace ReadText(std::string_view text,
+                   const SwfShape& shape = {.profile = "gpu", .processors = 1, .gpus_per_node = 8}) {
   decode::Problems problems("log.swf");
-  Read read;
+  ReadTrace read;
   read.workload = ReadSwf(text, shape, problems);
   read.problems = problems.Lines();
   return read;
@@ -32,7 +33,7 @@ std::string Line(int submitted, int ran, int allocated, int requested, int limit
 }
 
 TEST(Swf, CommentsBlankLinesAndJobs) {
-  const Read read =
+  const ReadTrace read =
       ReadText("; Version: 2.2\r\n;  UnixStartTime: 1136070024\n\n   \n" + Line(10, 100, 4, 4, 300, 1, 7) +
                "  2 20 0 50.75 2 -1 -1 -1 -1 -1 0 -1 -1 -1 -1 -1 -1 -1 ; a failed one\r\n");
   EXPECT_THAT(read.problems, IsEmpty());
@@ -52,8 +53,9 @@ TEST(Swf, CommentsBlankLinesAndJobs) {
 }
 
 TEST(Swf, WhatMissesSomethingIsLeftOutAndCounted) {
-  const Read read = ReadText(Line(1, -1, 4, 4, 10, 5, 1) + Line(1, 10, -1, -1, 10, 1, 1) + Line(1, 10, 4, 4, 10, 2, 1) +
-                             Line(1, 10, 4, 4, 10, 3, 1) + Line(-1, 10, 4, 4, 10, 1, 1));
+  const ReadTrace read =
+      ReadText(Line(1, -1, 4, 4, 10, 5, 1) + Line(1, 10, -1, -1, 10, 1, 1) + Line(1, 10, 4, 4, 10, 2, 1) +
+               Line(1, 10, 4, 4, 10, 3, 1) + Line(-1, 10, 4, 4, 10, 1, 1));
   EXPECT_THAT(read.problems, IsEmpty());
   EXPECT_THAT(read.workload.jobs, IsEmpty());
   EXPECT_THAT(read.workload.notes,
@@ -76,9 +78,9 @@ TEST(Swf, ProcessorsBecomeCardsAndWholeNodes) {
 
 TEST(Swf, HostileLines) {
   const std::string good = Line(1, 10, 4, 4, 10, 1, 1);
-  const Read read = ReadText(good + "1 2 3\n" + good.substr(0, good.size() - 1) + " 19\n" + "1 x\x1b[2J 3\n" +
-                             "1 99999999999999999999 3\n" + "1 -7 3\n" + std::string("1 \0 3\n", 6) + "1 2. 3\n" +
-                             "1 +4 3\n" + "; UnixStartTime: soon");
+  const ReadTrace read = ReadText(good + "1 2 3\n" + good.substr(0, good.size() - 1) + " 19\n" + "1 x\x1b[2J 3\n" +
+                                  "1 99999999999999999999 3\n" + "1 -7 3\n" + std::string("1 \0 3\n", 6) + "1 2. 3\n" +
+                                  "1 +4 3\n" + "; UnixStartTime: soon");
   EXPECT_EQ(read.workload.jobs.size(), 1u);
   EXPECT_EQ(read.workload.begins, std::nullopt);
   EXPECT_THAT(read.problems, ElementsAre("log.swf:2:1: 3 fields; a job has 18", HasSubstr("log.swf:3:"),

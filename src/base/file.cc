@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -20,6 +21,7 @@
 namespace tp {
 namespace {
 
+constexpr off_t kFirstRead = 4096;
 constexpr absl::Duration kLockPatience = absl::Seconds(2);
 
 absl::StatusCode CodeOf(int error) {
@@ -126,9 +128,15 @@ absl::StatusOr<std::optional<std::string>> ReadSmallFile(const Directory& direct
   struct stat about {};
   if (fstat(fd.get(), &about) != 0) return ErrnoStatus(errno, "look at", path);
   if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is not a regular file", path);
-  std::string bytes(max_bytes + 1, '\0');
+  // As much as it says it has, and one more: whether it is at its end shows only beyond. Files of /proc say 0.
+  const auto expected = static_cast<size_t>(std::max<off_t>(about.st_size, kFirstRead));
+  std::string bytes(std::min(expected, max_bytes) + 1, '\0');
   size_t size = 0;
-  while (size < bytes.size()) {
+  for (;;) {
+    if (size == bytes.size()) {
+      if (size > max_bytes) break;
+      bytes.resize(std::min(2 * size, max_bytes + 1));
+    }
     const ssize_t got = read(fd.get(), bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return ErrnoStatus(errno, "read", path);

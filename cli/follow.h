@@ -34,7 +34,7 @@ std::optional<ExitCode> WaitVerdict(v1::RunState state, std::optional<v1::RunSta
 
 struct LogOptions {
   std::vector<std::string> ranks;  // as ParseRanks names them; empty: the first
-  int32_t step = 0;                // 0: the newest with an attempt
+  int32_t step = 0;                // 0: all; with an attempt or a tail the newest
   int32_t attempt = 0;             // 0: the newest
   int64_t tail_lines = -1;         // negative: everything
   bool follow = false;

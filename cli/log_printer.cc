@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/status.h"
+#include "cli/render/text.h"
 #include "cli/write_all.h"
 
 namespace tp::cli {
@@ -17,9 +20,25 @@ absl::Status LogPrinter::Accept(const v1::ReadLogResponse& chunk) {
   const Place place(chunk.step(), chunk.attempt());
   const std::string_view data = TakeNew(place, chunk);
   if (data.empty()) return absl::OkStatus();
-  if (place != place_) TP_RETURN_IF_ERROR(Finish());
+  if (place != place_) TP_RETURN_IF_ERROR(Enter(place, chunk));
+  return prefixed_ ? PrintLines(chunk.rank(), data) : Print(data);
+}
+
+absl::Status LogPrinter::Enter(const Place& place, const v1::ReadLogResponse& chunk) {
+  TP_RETURN_IF_ERROR(Finish());
+  const bool first = place_ == Place();
   place_ = place;
-  return prefixed_ ? PrintLines(chunk.rank(), data) : WriteAll(fd_, data, "stdout");
+  if (chunk.step_name().empty()) return absl::OkStatus();
+  const std::string attempt = chunk.attempt() > 1 ? fmt::format(", attempt {}", chunk.attempt()) : "";
+  const std::string title =
+      fmt::format("==> step {} {}{} <==\n", chunk.step(), EscapeControl(chunk.step_name()), attempt);
+  return Print((in_line_ ? "\n" : "") + std::string(first ? "" : "\n") + title);
+}
+
+absl::Status LogPrinter::Print(std::string_view data) {
+  if (data.empty()) return absl::OkStatus();
+  in_line_ = data.back() != '\n';
+  return WriteAll(fd_, data, "stdout");
 }
 
 std::string_view LogPrinter::TakeNew(const Place& place, const v1::ReadLogResponse& chunk) {
@@ -41,12 +60,12 @@ absl::Status LogPrinter::PrintLines(const std::string& rank, std::string_view da
     if (c != '\n') out += '\n';
     partial.clear();
   }
-  return WriteAll(fd_, out, "stdout");
+  return Print(out);
 }
 
 absl::Status LogPrinter::Finish() {
   for (const auto& [rank, partial] : partial_) {
-    if (!partial.empty()) TP_RETURN_IF_ERROR(WriteAll(fd_, rank + " | " + partial + "\n", "stdout"));
+    if (!partial.empty()) TP_RETURN_IF_ERROR(Print(rank + " | " + partial + "\n"));
   }
   partial_.clear();
   return absl::OkStatus();

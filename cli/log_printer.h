@@ -1,5 +1,5 @@
 // Log chunks to a file descriptor: each byte of a rank's log once, in order, unchanged. With several
-// ranks, line by line behind `<pool>-<rank> | `. Blocking I/O.
+// ranks, line by line behind `<pool>-<rank> | `; with several steps, each below a title. Blocking I/O.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,8 @@ class LogPrinter {
   using Place = std::pair<int32_t, int32_t>;  // step and attempt: their logs come one after another
 
   std::string_view TakeNew(const Place& place, const v1::ReadLogResponse& chunk);
+  absl::Status Enter(const Place& place, const v1::ReadLogResponse& chunk);
+  absl::Status Print(std::string_view data);
   absl::Status PrintLines(const std::string& rank, std::string_view data);
 
   const int fd_;
@@ -34,6 +36,7 @@ class LogPrinter {
   std::map<std::pair<Place, std::string>, int64_t> printed_ends_;  // by place and rank
   Place place_;                                                    // whose lines partial_ holds
   std::map<std::string, std::string> partial_;                     // by rank
+  bool in_line_ = false;                                           // what was printed last did not end its line
 };
 
 }  // namespace tp::cli

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/status.h"
+#include "decode/text_or_list.h"
 #include "decode/yaml_tree.h"
 
 namespace tp::cli {
@@ -25,6 +26,9 @@ using decode::Text;
 using decode::Type;
 using decode::YamlValue;
 
+constexpr absl::Duration kShortest = absl::Seconds(1);
+constexpr absl::Duration kLongest = absl::Hours(24 * 3650);
+
 std::optional<std::string> WrongVariable(const std::string& name) {
   const auto word = [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
@@ -40,39 +44,6 @@ Type<Entries<std::string, std::string>> EnvType() {
   return MapOf(Text("a variable's name", WrongVariable), decode::Scalar("text"), "mapping of variables");
 }
 
-// One text, or a list of them; `wrap` makes a list of the text.
-template <typename Wrap>
-Type<std::vector<std::string>> TextOrList(const std::string& words, Wrap wrap) {
-  const Type<std::string> one = Text("text");
-  const Type<std::vector<std::string>> many = ListOf(decode::Scalar("text"), "list of text");
-  Type<std::vector<std::string>> type;
-  type.words = words;
-  type.schema = {{"anyOf", {one.schema, many.schema}}};
-  type.decode = [=](const YamlValue& value, Problems& problems, std::vector<std::string>& out) {
-    if (value.kind == YamlValue::Kind::kList) return many.decode(value, problems, out);
-    std::string text;
-    if (value.kind != YamlValue::Kind::kScalar) {
-      decode::AddMismatch(value, words, problems);
-      return false;
-    }
-    if (!one.decode(value, problems, text)) return false;
-    out = wrap(text);
-    return true;
-  };
-  return type;
-}
-
-Type<std::vector<std::string>> CommandType() {
-  return TextOrList("a line for sh -c, or a list of words", [](const std::string& line) {
-    return std::vector<std::string>{"sh", "-c", line};
-  });
-}
-
-Type<std::vector<std::string>> ProfilesType() {
-  return TextOrList("a profile, or a list of them, each as in --profile",
-                    [](const std::string& profile) { return std::vector<std::string>{profile}; });
-}
-
 Type<ProjectAfter> AfterType() {
   using When = ProjectAfter::When;
   const auto when = Choice<When>({{"success", When::kSuccess}, {"failure", When::kFailure}, {"always", When::kAlways}});
@@ -83,10 +54,12 @@ Type<ProjectAfter> AfterType() {
 
 Type<ProjectStep> StepType() {
   return Record<ProjectStep>(
-      "a step", {RequiredKey("command", &ProjectStep::command, CommandType(), "What it runs."),
-                 Key("profile", &ProjectStep::profiles, ProfilesType(), "Its hardware."),
+      "a step", {RequiredKey("command", &ProjectStep::command, decode::Command(), "What it runs."),
+                 Key("profile", &ProjectStep::profiles, decode::ProfileFlags(), "Its hardware."),
                  Key("image", &ProjectStep::image, Text("text"), "Its container image."),
                  Key("env", &ProjectStep::env, EnvType(), "Over the project's."),
+                 Key("time_limit", &ProjectStep::time_limit, Optional(decode::DurationBetween(kShortest, kLongest)),
+                     "Its most running time."),
                  Key("after", &ProjectStep::after, Optional(AfterType()), "Default: the step before, on success.")});
 }
 
@@ -112,12 +85,14 @@ Type<ProjectFile> MakeProjectFileType() {
       "tp.yaml",
       {Key("name", &ProjectFile::name, Text("text"), "Name of its runs."),
        Key("image", &ProjectFile::image, Text("text"), "Container image, where the backend uses one."),
-       Key("command", &ProjectFile::command, CommandType(), "What is run where nothing stands behind --."),
-       Key("profile", &ProjectFile::profiles, ProfilesType(), "Hardware, where there is no --profile."),
+       Key("command", &ProjectFile::command, decode::Command(), "What is run where nothing stands behind --."),
+       Key("profile", &ProjectFile::profiles, decode::ProfileFlags(), "Hardware, where there is no --profile."),
        Key("env", &ProjectFile::env, EnvType(), "Environment; series, profile and --env win over it."),
        Key("labels", &ProjectFile::labels, MapOf(Text("label"), Text("text"), "mapping of text"), "Of its runs."),
        Key("steps", &ProjectFile::steps, MapOf(decode::Name("name"), StepType(), "mapping of name to a step"),
-           "Further steps, for pipelines."),
+           "Further steps, for --then."),
+       Key("then", &ProjectFile::then, ListOf(At(decode::Name("step")), "list of steps"),
+           "The steps that follow where there is no --then: of `steps`, or recipes of the deployment."),
        Key("notify", &ProjectFile::notify, ListOf(NoticeType(), "list of notices"), "Who is told of what.")});
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "decode/type.h"
 
 namespace tp::cli {
@@ -27,6 +28,7 @@ struct ProjectStep {
   std::vector<std::string> profiles;
   std::string image;
   decode::Entries<std::string, std::string> env;
+  std::optional<absl::Duration> time_limit;
   std::optional<ProjectAfter> after;
 };
 
@@ -45,6 +47,7 @@ struct ProjectFile {
   decode::Entries<std::string, std::string> env;
   decode::Entries<std::string, std::string> labels;
   decode::Entries<std::string, ProjectStep> steps;
+  std::vector<decode::Located<std::string>> then;
   std::vector<ProjectNotice> notify;
 };
 

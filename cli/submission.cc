@@ -123,6 +123,23 @@ absl::Status FillStep(const SubmitFlags& flags, const std::vector<std::string>& 
   return absl::OkStatus();
 }
 
+absl::Status AddAfter(const std::string& flag, v1::RunDependency& after) {
+  TP_RETURN_IF_ERROR(CheckUtf8(flag, "--after"));
+  const size_t colon = flag.find(':');
+  const std::string_view when = colon == std::string::npos ? "success" : std::string_view(flag).substr(colon + 1);
+  after.set_run(flag.substr(0, colon));
+  if (when == "success") {
+    after.set_when(v1::AFTER_WHEN_SUCCESS);
+  } else if (when == "failure") {
+    after.set_when(v1::AFTER_WHEN_FAILURE);
+  } else if (when == "always") {
+    after.set_when(v1::AFTER_WHEN_ALWAYS);
+  } else {
+    return InvalidArgument("--after {}: write RUN, or RUN:failure or RUN:always", EscapeControl(flag));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string DefaultName(const std::vector<std::string>& argv, const std::string& directory) {
@@ -152,6 +169,10 @@ absl::StatusOr<v1::SubmitRunRequest> BuildSubmission(const SubmitFlags& flags, c
   request.set_name(name);
   request.set_project(flags.project);
   if (flags.priority) request.set_priority(*flags.priority);
+  TP_RETURN_IF_ERROR(CheckUtf8(flags.array, "--array"));
+  request.set_array(flags.array);
+  request.set_hold(flags.hold);
+  for (const std::string& after : flags.after) TP_RETURN_IF_ERROR(AddAfter(after, *request.add_after()));
   return request;
 }
 

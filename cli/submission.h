@@ -18,9 +18,14 @@ struct SubmitFlags {
   std::string name;
   std::string image;
   std::string time_limit;
+  std::vector<std::string> then;  // names of further steps
+  bool no_then = false;           // not even those of tp.yaml
   std::string project;
   std::string directory = ".";
   std::optional<int32_t> priority;
+  std::vector<std::string> after;  // `RUN`, or `RUN:success`, `RUN:failure`, `RUN:always`
+  std::string array;               // `0-31%4`
+  bool hold = false;
 };
 
 // Without snapshot and request id. INVALID_ARGUMENT names the flag.

@@ -40,7 +40,7 @@ void AddLogCommands(CLI::App& app, Context& context) {
       ->allow_extra_args(false)
       ->delimiter(',');
   command->add_option("--attempt", options.attempt, "This attempt (default: the newest)")->check(CLI::PositiveNumber);
-  command->add_option("--step", options.step, "This step, counted from 1 (default: the newest)")
+  command->add_option("--step", options.step, "This step, counted from 1 (default: all; with --tail the newest)")
       ->check(CLI::PositiveNumber);
   command->add_option("--tail", options.tail_lines, "Only the last N lines of each rank")
       ->check(CLI::NonNegativeNumber);

@@ -88,7 +88,8 @@ absl::StatusOr<UploadReport> Upload(const Context& context, Client& client, cons
 
 void Echo(const Context& context, const v1::SubmitRunResponse& response) {
   for (const v1::Step& step : response.run().steps()) {
-    if (!step.shape().empty()) context.Say(step.shape());
+    const std::string name = response.run().steps_size() > 1 ? step.spec().name() + ": " : "";
+    if (!step.shape().empty()) context.Say(name + step.shape());
   }
   for (const std::string& note : response.notes()) context.Say(note);
 }
@@ -108,12 +109,17 @@ absl::StatusOr<ExitCode> Accompany(Context& context, const std::string& run, boo
 // From the flags, and from tp.yaml what they leave open.
 absl::StatusOr<v1::SubmitRunRequest> BuildRequest(const Context& context, const SubmitFlags& flags) {
   TP_ASSIGN_OR_RETURN(const std::optional<ProjectFile> project, ReadProjectFile(flags.directory));
-  if (!project) return BuildSubmission(flags, context.command);
+  if (!project) {
+    TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(flags, context.command));
+    TP_RETURN_IF_ERROR(AddThenSteps({}, flags, request));
+    return request;
+  }
   if (!project->notify.empty()) context.Say("notify in tp.yaml: this version sends nothing yet");
-  if (!project->steps.empty()) context.Say("steps in tp.yaml: this version runs the command alone, none of its steps");
   const std::vector<std::string>& argv = context.has_command ? context.command : project->command;
-  TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(WithProject(*project, flags), argv));
+  const SubmitFlags merged = WithProject(*project, flags);
+  TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(merged, argv));
   AddProjectEnv(*project, request);
+  TP_RETURN_IF_ERROR(AddThenSteps(*project, merged, request));
   return request;
 }
 
@@ -155,6 +161,20 @@ void AddSubmitCommand(CLI::App& app, Context& context) {
       ->allow_extra_args(false);
   command->add_option("--image", flags.image, "Container image, where the backend uses one");
   command->add_option("--time-limit", flags.time_limit, "End the job after so much running time (90m, 12h, 2d)");
+  command
+      ->add_option("--then", flags.then,
+                   "A step that follows on success: of tp.yaml, or a recipe of the deployment; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag("--no-then", flags.no_then, "None of the steps that tp.yaml lists under `then`")
+      ->excludes("--then");
+  command
+      ->add_option("--after", flags.after,
+                   "RUN has to succeed first; RUN:failure, RUN:always: to fail, to end; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--array", flags.array,
+                      "A task for each index, with TP_ARRAY_INDEX: 0-31, 1,3,8-10, 0-31%4 "
+                      "for four at once");
+  command->add_flag("--hold", flags.hold, "Hold it until tp release");
   command->add_option("--label", flags.labels, "key=value; may be repeated")->allow_extra_args(false);
   command->add_option("--priority", flags.priority, "0 to 100 (default: 50); above it only for operators");
   command->add_option("--project", flags.project, "Project that the run belongs to");

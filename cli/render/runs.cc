@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include "cli/collect.h"
+#include "cli/render/array.h"
 #include "cli/render/color.h"
 #include "cli/render/enum_word.h"
 #include "cli/render/fields.h"
 #include "cli/render/gates.h"
+#include "cli/render/steps.h"
 #include "cli/render/table.h"
 #include "cli/render/text.h"
 #include "cli/render/time.h"
@@ -166,6 +168,15 @@ std::string StepBlock(const v1::Step& step, const Terminal& terminal, absl::Time
   return block;
 }
 
+std::string AfterText(const v1::Run& run) {
+  std::vector<std::string> parts;
+  for (const v1::RunDependency& other : run.after()) {
+    const std::string outcome = other.outcome() == v1::RUN_STATE_UNSPECIFIED ? "not over" : StateName(other.outcome());
+    parts.push_back(fmt::format("{} ({}; {})", other.run(), ConditionText(other.when()), outcome));
+  }
+  return Join(parts, ", ");
+}
+
 std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time now) {
   Fields fields(0, terminal);
   if (run.has_removed_at()) {
@@ -175,6 +186,7 @@ std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time n
   fields.Add("owner", run.owner());
   fields.Add("project", run.project());
   fields.Add("labels", LabelText(run.labels()));
+  fields.Add("after", AfterText(run));
   if (run.has_created_at()) fields.Add("created", Moment(run.created_at(), now));
   if (run.has_ended_at()) fields.Add("ended", Moment(run.ended_at(), now));
   fields.Add("gpu_seconds", GpuSeconds(run.gpu_ms()));
@@ -217,6 +229,17 @@ std::string StateName(v1::JobState state) { return EnumWord(v1::JobState_Name(st
 bool IsTerminal(v1::RunState state) {
   return state == v1::RUN_STATE_SUCCEEDED || state == v1::RUN_STATE_FAILED || state == v1::RUN_STATE_STOPPED ||
          state == v1::RUN_STATE_PARTIAL;
+}
+
+std::string ConditionText(v1::AfterWhen when) {
+  switch (when) {
+    case v1::AFTER_WHEN_FAILURE:
+      return "on failure";
+    case v1::AFTER_WHEN_ALWAYS:
+      return "always";
+    default:  // also of a newer server
+      return "on success";
+  }
 }
 
 std::string RunTitle(const v1::Run& run, const Terminal& terminal) {
@@ -276,7 +299,19 @@ std::string RunTable(const std::vector<v1::Run>& runs, bool wide, const Terminal
 
 std::string RunPage(const v1::Run& run, const Terminal& terminal, absl::Time now) {
   std::string page = RunTitle(run, terminal) + RunFields(run, terminal, now);
+  if (run.has_array() && run.steps_size() > 0) {
+    const v1::StepSpec& spec = run.steps(0).spec();
+    Fields fields(0, terminal);
+    fields.Add("tasks", ArrayLine(run.array()));
+    fields.Add("command", ShellQuote(spec.argv()));
+    fields.Add("profile", ShapeText(run.steps(0)));
+    fields.Add("environment", EnvironmentText(spec));
+    if (spec.has_time_limit()) fields.Add("time limit", ShortDuration(FromProto(spec.time_limit())));
+    const std::string tasks = TaskTable(run, terminal, now);
+    return page + fields.text() + (tasks.empty() ? "" : "\n") + tasks;
+  }
   if (run.steps_size() == 1) return page + StepBlock(run.steps(0), terminal, now, 0);
+  page += "\n" + StepTree(run, terminal, now);
   for (int i = 0; i < run.steps_size(); ++i) {
     page += "\n" + StepTitle(run.steps(i), run.steps_size(), terminal);
     if (!run.steps(i).reason().empty()) {

@@ -12,6 +12,9 @@
 namespace tp::cli {
 
 // The words without their prefix: `RUNNING`; `-` for none.
+// `on success`, `on failure`, `always`.
+std::string ConditionText(v1::AfterWhen when);
+
 std::string StateName(v1::RunState state);
 std::string StateName(v1::JobState state);
 

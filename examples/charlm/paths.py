@@ -8,6 +8,7 @@ from typing import Mapping, Optional
 @dataclass(frozen=True)
 class Paths:
     checkpoints: Path
+    export: Path
     results: Path
     metrics_file: Path
     pause_file: Optional[Path]
@@ -18,6 +19,7 @@ class Paths:
         pause_file = env.get("TP_PAUSE_FILE")
         return Paths(
             checkpoints=output / "checkpoints",
+            export=output / "export",
             results=Path(env.get("TP_RESULTS_DIR", output / "results")),
             metrics_file=Path(env.get("TP_METRICS_FILE", output / "metrics.jsonl")),
             pause_file=Path(pause_file) if pause_file else None,

@@ -8,6 +8,7 @@
 
 #include "api/reason.h"
 #include "base/secret_names.h"
+#include "core/array.h"
 #include "core/resource.h"
 #include "core/revision.h"
 
@@ -47,6 +48,7 @@ void CopySpec(const core::StepSpec& spec, const core::RunWithSteps& run, Environ
   if (spec.pending_timeout) *to->mutable_pending_timeout() = ToProto(*spec.pending_timeout);
   if (spec.user_retries) to->set_user_retries(*spec.user_retries);
   if (spec.infrastructure_retries) to->set_infrastructure_retries(*spec.infrastructure_retries);
+  if (spec.array_index) to->set_array_index(*spec.array_index);
 }
 
 void CopyFailure(const core::Failure& failure, v1::Failure* to) {
@@ -140,8 +142,57 @@ int64_t SettledGpuMs(const core::RunWithSteps& run) {
   return sum;
 }
 
+void CountTasks(const core::RunWithSteps& run, v1::ArrayStatus* to) {
+  to->set_tasks(static_cast<int32_t>(run.steps.size()));
+  to->set_limit(run.run.array_limit);
+  for (const core::Step& step : run.steps) {
+    switch (step.state) {
+      case core::JobState::kQueued:
+        to->set_queued(to->queued() + 1);
+        break;
+      case core::JobState::kSubmitted:
+      case core::JobState::kPending:
+        to->set_starting(to->starting() + 1);
+        break;
+      case core::JobState::kRunning:
+        to->set_running(to->running() + 1);
+        break;
+      case core::JobState::kPaused:
+        to->set_paused(to->paused() + 1);
+        break;
+      case core::JobState::kSucceeded:
+        to->set_succeeded(to->succeeded() + 1);
+        break;
+      case core::JobState::kFailed:
+        to->set_failed(to->failed() + 1);
+        break;
+      case core::JobState::kStopped:
+        to->set_stopped(to->stopped() + 1);
+        break;
+    }
+  }
+}
+
+// `16 running, 200 succeeded of 1000`
+std::string TaskCounts(const core::RunWithSteps& run) {
+  v1::ArrayStatus counts;
+  CountTasks(run, &counts);
+  std::string text;
+  const auto add = [&text](int32_t count, std::string_view what) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  };
+  add(counts.running(), "running");
+  add(counts.starting(), "starting");
+  add(counts.paused(), "paused");
+  add(counts.succeeded(), "succeeded");
+  add(counts.failed(), "failed");
+  add(counts.stopped(), "stopped");
+  return fmt::format("{}{}of {} tasks", text, text.empty() ? "" : " ", counts.tasks());
+}
+
 // The run's word; where one step speaks for it, as that step's state reads.
 std::string RunStateText(const core::RunWithSteps& run, core::RunWord word, absl::Time now) {
+  if (core::IsArray(run)) return fmt::format("{} ({})", core::Name(word), TaskCounts(run));
   const core::Step& step = SpeakingStep(run);
   std::string text =
       core::Name(step.state) == core::Name(word) ? core::StateText(step, now) : std::string(core::Name(word));
@@ -150,7 +201,18 @@ std::string RunStateText(const core::RunWithSteps& run, core::RunWord word, absl
   return text;
 }
 
-std::string RunReason(const v1::Run& run, const core::Step& speaking) { return run.steps(speaking.ref.step).reason(); }
+void CopyDependency(const core::RunDependency& from, v1::RunDependency* to) {
+  to->set_run(from.id);
+  to->set_when(static_cast<v1::AfterWhen>(static_cast<int>(from.when) + 1));
+  if (from.outcome) to->set_outcome(ToProto(*from.outcome));
+}
+
+// The same for all tasks of an array.
+void LeaveOutCommand(v1::StepSpec* spec) {
+  spec->clear_argv();
+  spec->clear_env();
+  spec->clear_explicit_env();
+}
 
 std::optional<absl::Time> EndedAt(const core::RunWithSteps& run, core::RunWord word) {
   if (!core::IsTerminal(word)) return std::nullopt;
@@ -161,7 +223,7 @@ std::optional<absl::Time> EndedAt(const core::RunWithSteps& run, core::RunWord w
 
 }  // namespace
 
-v1::Run ToProto(const loop::LiveRun& live, Environment environment, absl::Time now) {
+v1::Run ToProto(const loop::LiveRun& live, Environment environment, absl::Time now, Tasks tasks) {
   const core::RunWithSteps& run = live.run;
   const core::RunWord word = core::RollUp(run.steps);
   v1::Run to;
@@ -177,11 +239,16 @@ v1::Run ToProto(const loop::LiveRun& live, Environment environment, absl::Time n
   to.set_priority(run.run.priority);
   to.set_version(core::VersionOf(run));
   if (run.run.removed_at) *to.mutable_removed_at() = ToProto(*run.run.removed_at);
-  for (size_t index = 0; index < run.steps.size(); ++index) {
-    CopyStep(live, index, environment, now, to.add_steps());
-    to.set_retry_count(to.retry_count() + run.steps[index].retry_count);
+  for (const core::RunDependency& other : run.run.after) CopyDependency(other, to.add_after());
+  if (core::IsArray(run)) CountTasks(run, to.mutable_array());
+  const core::Step& speaking = SpeakingStep(run);
+  for (const core::Step& step : run.steps) {
+    to.set_retry_count(to.retry_count() + step.retry_count);
+    if (tasks == Tasks::kSpeaking && core::IsArray(run) && step.ref != speaking.ref) continue;
+    CopyStep(live, static_cast<size_t>(step.ref.step), environment, now, to.add_steps());
+    if (step.ref == speaking.ref) to.set_reason(to.steps().rbegin()->reason());
+    if (core::IsArray(run) && to.steps_size() > 1) LeaveOutCommand(to.mutable_steps()->rbegin()->mutable_spec());
   }
-  to.set_reason(RunReason(to, SpeakingStep(run)));
   to.set_gpu_ms(SettledGpuMs(run));
   if (const auto ended = EndedAt(run, word)) *to.mutable_ended_at() = ToProto(*ended);
   return to;

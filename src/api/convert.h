@@ -18,7 +18,9 @@ namespace tp::api {
 enum class Environment { kShown, kLeftOut };
 
 // A run with what the loop knows of it; `gates` and `shapes` are empty for one that is over.
-v1::Run ToProto(const loop::LiveRun& run, Environment environment, absl::Time now);
+// Of an array: every task, or the one that speaks for the run.
+enum class Tasks : uint8_t { kAll, kSpeaking };
+v1::Run ToProto(const loop::LiveRun& run, Environment environment, absl::Time now, Tasks tasks = Tasks::kAll);
 
 v1::GateVerdict ToProto(const core::GateVerdict& verdict);
 

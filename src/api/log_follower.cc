@@ -60,6 +60,9 @@ absl::Status LogFollower::Update(core::RunWithSteps run) {
   if (place_ || finished_) return absl::OkStatus();
   TP_ASSIGN_OR_RETURN(const std::optional<Place> first, FirstPlace());
   if (first) {
+    // Where only the newest step was asked for, those before it were not.
+    for (int step = 0; !all_steps() && step < first->step; ++step)
+      entered_[step] = run_.steps[static_cast<size_t>(step)].attempts;
     Enter(*first);
     return absl::OkStatus();
   }
@@ -81,7 +84,7 @@ absl::StatusOr<std::optional<LogPiece>> LogFollower::Next() {
     TP_ASSIGN_OR_RETURN(std::optional<LogPiece> piece, ReadRanks());
     if (piece) return piece;
     if (selection_.follow && !over) break;
-    const std::optional<Place> next = selection_.follow ? NextPlace() : std::nullopt;
+    const std::optional<Place> next = selection_.follow || all_steps() ? NextPlace() : std::nullopt;
     if (!next) {
       finished_ = !selection_.follow || selection_.attempt != 0 || RunIsOver();
       break;
@@ -96,10 +99,14 @@ absl::StatusOr<std::optional<LogFollower::Place>> LogFollower::FirstPlace() cons
   if (selection_.step > steps) {
     return NotFound("{} has {} step{}, not {}", run_.run.id(), steps, steps == 1 ? "" : "s", selection_.step);
   }
-  int step = selection_.step - 1;
-  if (step < 0) {
-    for (step = steps - 1; step > 0 && run_.steps[static_cast<size_t>(step)].attempts == 0;) --step;
-  }
+  if (selection_.step > 0) return PlaceIn(selection_.step - 1);
+  if (all_steps()) return NextPlace();
+  int newest = steps - 1;
+  while (newest > 0 && run_.steps[static_cast<size_t>(newest)].attempts == 0) --newest;
+  return PlaceIn(newest);
+}
+
+absl::StatusOr<std::optional<LogFollower::Place>> LogFollower::PlaceIn(int step) const {
   const int launched = run_.steps[static_cast<size_t>(step)].attempts;
   if (selection_.attempt > launched && (launched > 0 || !selection_.follow)) {
     return NotFound("step {} of {} has {} attempt{}, not {}", step + 1, run_.run.id(), launched,
@@ -109,15 +116,19 @@ absl::StatusOr<std::optional<LogFollower::Place>> LogFollower::FirstPlace() cons
   return std::optional<Place>({.step = step, .attempt = selection_.attempt == 0 ? launched : selection_.attempt});
 }
 
-// What comes after the present attempt, where no certain one was asked for.
+// What comes after the present attempt, where no certain one was asked for: of a step that is new to the
+// reader the newest attempt, of another one the next.
 std::optional<LogFollower::Place> LogFollower::NextPlace() const {
   if (selection_.attempt != 0) return std::nullopt;
-  if (place_->attempt < run_.steps[static_cast<size_t>(place_->step)].attempts) {
-    return Place{.step = place_->step, .attempt = place_->attempt + 1};
-  }
-  if (selection_.step != 0) return std::nullopt;
-  for (size_t step = static_cast<size_t>(place_->step) + 1; step < run_.steps.size(); ++step) {
-    if (run_.steps[step].attempts > 0) return Place{.step = static_cast<int>(step), .attempt = 1};
+  for (int step = 0; step < static_cast<int>(run_.steps.size()); ++step) {
+    if (selection_.step != 0 && step != selection_.step - 1) continue;
+    const int launched = run_.steps[static_cast<size_t>(step)].attempts;
+    const auto entered = entered_.find(step);
+    if (entered == entered_.end()) {
+      if (launched > 0) return Place{.step = step, .attempt = launched};
+    } else if (selection_.follow && entered->second < launched) {
+      return Place{.step = step, .attempt = entered->second + 1};
+    }
   }
   return std::nullopt;
 }
@@ -135,6 +146,7 @@ bool LogFollower::RunIsOver() const {
 void LogFollower::Enter(const Place& place) {
   tail_first_ = !place_.has_value();
   place_ = place;
+  entered_[place.step] = place.attempt;
   directory_.reset();
   ranks_.clear();
   next_rank_ = 0;
@@ -180,6 +192,14 @@ absl::StatusOr<std::vector<std::string>> LogFollower::RankNames(const Directory&
   if (WantsAll(selection_)) return known;
   std::vector<std::string> wanted = selection_.ranks;
   if (wanted.empty()) wanted.emplace_back(kFirstRank);
+  if (all_steps() && run_.steps.size() > 1) {
+    // Steps differ in their ranks: of each, those it has.
+    wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
+                                [&](const std::string& rank) {
+                                  return !known.empty() && std::find(known.begin(), known.end(), rank) == known.end();
+                                }),
+                 wanted.end());
+  }
   for (const std::string& rank : wanted) {
     if (!known.empty() && std::find(known.begin(), known.end(), rank) == known.end()) {
       return WithField(NotFound("attempt {} of {} has no rank {}: it has {} to {}", place_->attempt, run_.run.id(),
@@ -198,8 +218,15 @@ absl::StatusOr<std::optional<LogPiece>> LogFollower::ReadRanks() {
     TP_ASSIGN_OR_RETURN(LogBytes bytes, rank.log.Read(rank.offset, kMaxPieceBytes));
     rank.offset = bytes.offset + static_cast<int64_t>(bytes.data.size());
     if (!bytes.data.empty()) {
-      return std::optional<LogPiece>(
-          {.rank = rank.rank, .step = place_->step + 1, .attempt = place_->attempt, .bytes = std::move(bytes)});
+      LogPiece piece;
+      piece.rank = rank.rank;
+      piece.step = place_->step + 1;
+      if (selection_.step == 0 && run_.steps.size() > 1) {
+        piece.step_name = run_.steps[static_cast<size_t>(place_->step)].spec.name;
+      }
+      piece.attempt = place_->attempt;
+      piece.bytes = std::move(bytes);
+      return std::optional<LogPiece>(std::move(piece));
     }
   }
   return std::optional<LogPiece>();

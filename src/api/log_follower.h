@@ -1,5 +1,5 @@
-// Which bytes of which logs a reader gets, in which order: the attempts of a run one after another, the
-// ranks of an attempt in turn. Knows nothing of gRPC. Blocking I/O; used by one thread at a time.
+// Which bytes of which logs a reader gets, in which order: the steps of a run and their attempts one after
+// another, the ranks of an attempt in turn. Knows nothing of gRPC. Blocking I/O; used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace tp::api {
 
 struct LogSelection {
-  int step = 0;                         // counted from 1; 0: the newest that has an attempt
+  int step = 0;                         // counted from 1; 0: all, or the newest with an attempt, see log.proto
   int attempt = 0;                      // 0: the newest
   std::vector<std::string> ranks = {};  // `<pool>-<rank>`; empty: 0-0; `*` alone: all
   int64_t tail_lines = -1;              // negative: everything
@@ -31,7 +31,8 @@ absl::Status CheckLogSelection(const LogSelection& selection);
 
 struct LogPiece {
   std::string rank;
-  int step = 0;  // counted from 1
+  int step = 0;           // counted from 1
+  std::string step_name;  // where there are several, and none was asked for
   int attempt = 0;
   LogBytes bytes;
 };
@@ -63,6 +64,8 @@ class LogFollower {
   };
 
   absl::StatusOr<std::optional<Place>> FirstPlace() const;
+  absl::StatusOr<std::optional<Place>> PlaceIn(int step) const;
+  bool all_steps() const { return selection_.step == 0 && selection_.attempt == 0 && selection_.tail_lines < 0; }
   std::optional<Place> NextPlace() const;
   bool IsOver(const Place& place) const;
   bool RunIsOver() const;
@@ -76,6 +79,7 @@ class LogFollower {
   const LogSelection selection_;
   core::RunWithSteps run_;
   std::optional<Place> place_;
+  std::map<int, int> entered_;                  // by step, the last attempt
   bool tail_first_ = true;                      // the tail is of the first attempt read
   std::shared_ptr<const Directory> directory_;  // of the attempt, once it exists
   std::vector<RankState> ranks_;

@@ -56,6 +56,7 @@ class ReadLogStream final : public ServerStream<v1::ReadLogResponse> {
   Next Send(LogPiece piece, v1::ReadLogResponse* response) {
     response->set_rank(piece.rank);
     response->set_step(piece.step);
+    response->set_step_name(piece.step_name);
     response->set_attempt(piece.attempt);
     response->set_offset(piece.bytes.offset);
     response->set_data(std::move(piece.bytes.data));

@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<core::RunWithSteps>> ReadRuns(store::Reader& reader, 
 
 // --- ListQueue ------------------------------------------------------------------------------------
 
-std::string ListIdentity(const v1::ListQueueRequest& request, const Call& call) {
+std::string QueueIdentity(const v1::ListQueueRequest& request, const Call& call) {
   return fmt::format("{}\n{}\n{}", kListQueue, call.caller.user, request.series());
 }
 
@@ -101,7 +101,7 @@ absl::StatusOr<QueuePage> ReadPage(Context& context, const Call& call, const v1:
   const std::shared_ptr<const core::Registry> registry = context.registry();
   TP_RETURN_IF_ERROR(CheckSeriesName(*registry, request.series()));
   TP_ASSIGN_OR_RETURN(const int limit, ParsePageSize(request.page_size()));
-  const std::string identity = ListIdentity(request, call);
+  const std::string identity = QueueIdentity(request, call);
   QueuePage page;
   if (!request.page_token().empty()) {
     TP_ASSIGN_OR_RETURN(page.first, context.page_tokens.Read(identity, request.page_token()));
@@ -184,7 +184,7 @@ absl::Status AddPlace(Context& context, const Call& call, const std::optional<Pl
 
 absl::Status Explain(Context& context, const Call& call, const core::Shares& shares, const loop::LiveRun& live,
                      v1::ExplainRunResponse* response) {
-  *response->mutable_run() = View(context, call, live);
+  *response->mutable_run() = View(context, call, live, Tasks::kAll);
   const auto& steps = live.run.steps;
   std::vector<WaitingStep> queue;
   if (std::any_of(steps.begin(), steps.end(),

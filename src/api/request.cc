@@ -33,6 +33,8 @@ constexpr int kMaxSteps = 32;
 constexpr int kMaxProfiles = 16;
 // The kernel's limit for one process start is about 2 MiB for arguments and environment together.
 constexpr size_t kMaxArgumentBytes = size_t{1} << 20;
+// Of all tasks of an array together.
+constexpr size_t kMaxArrayBytes = size_t{16} << 20;
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 500;
 constexpr std::string_view kDefaultProject = "default";
@@ -140,11 +142,7 @@ absl::StatusOr<std::optional<core::After>> ParseAfter(const std::string& field, 
                       Quoted(spec.after().step()));
   }
   core::After after{.step = static_cast<int32_t>(found - earlier.begin()), .when = core::AfterWhen::kSuccess};
-  if (spec.after().when() != v1::AFTER_WHEN_UNSPECIFIED) {
-    if (!v1::AfterWhen_IsValid(spec.after().when()))
-      return FieldError(field, "after is not success, failure or always");
-    after.when = static_cast<core::AfterWhen>(static_cast<int>(spec.after().when()) - 1);
-  }
+  TP_ASSIGN_OR_RETURN(after.when, ParseWhen(field, spec.after().when()));
   return std::optional<core::After>(after);
 }
 
@@ -169,6 +167,26 @@ absl::Status ParseEnv(const std::string& prefix, const v1::StepSpec& spec, core:
   if (auto status = core::CheckUserEnv(to->explicit_env, "--env"); !status.ok()) {
     return WithField(status, prefix + "explicit_env");
   }
+  return absl::OkStatus();
+}
+
+absl::Status ParseArray(const v1::SubmitRunRequest& request, loop::SubmitRun* to) {
+  if (to->steps.size() > 1) {
+    return FieldError("array", "an array runs one command: submit what follows it as a run of its own, with --after");
+  }
+  auto array = core::ParseArray(request.array());
+  if (!array.ok()) return WithField(array.status(), "array");
+  const core::StepSpec& spec = to->steps.front();
+  size_t bytes = 0;
+  for (const std::string& argument : spec.argv) bytes += argument.size();
+  for (const auto* env : {&spec.env, &spec.explicit_env}) {
+    for (const auto& [name, value] : *env) bytes += name.size() + value.size();
+  }
+  if (bytes * array->indices.size() > kMaxArrayBytes) {
+    return FieldError("array", "arguments and environment have {} bytes for each of {} tasks: put data into files",
+                      bytes, array->indices.size());
+  }
+  to->array = *std::move(array);
   return absl::OkStatus();
 }
 
@@ -197,6 +215,12 @@ absl::StatusOr<core::StepSpec> ParseStep(const v1::SubmitRunRequest& request, in
 
 }  // namespace
 
+absl::StatusOr<core::AfterWhen> ParseWhen(const std::string& field, v1::AfterWhen when) {
+  if (when == v1::AFTER_WHEN_UNSPECIFIED) return core::AfterWhen::kSuccess;
+  if (!v1::AfterWhen_IsValid(when)) return FieldError(field, "after is not success, failure or always");
+  return static_cast<core::AfterWhen>(static_cast<int>(when) - 1);
+}
+
 absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request) {
   loop::SubmitRun to;
   if (request.name().size() > kMaxName || !IsPlainText(request.name())) {
@@ -220,6 +244,8 @@ absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request)
     to.steps.push_back(std::move(step));
   }
   if (request.has_priority()) to.priority = request.priority();
+  to.hold = request.hold();
+  if (!request.array().empty()) TP_RETURN_IF_ERROR(ParseArray(request, &to));
   return to;
 }
 

@@ -17,6 +17,10 @@
 
 namespace tp::api {
 
+// Unspecified: success.
+absl::StatusOr<core::AfterWhen> ParseWhen(const std::string& field, v1::AfterWhen when);
+
+// Without the runs that it comes after, which are to be found first.
 absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request);
 
 // 1 to 128 printable ASCII characters.

@@ -5,6 +5,7 @@
 
 #include "api/errors.h"
 #include "api/request.h"
+#include "core/array.h"
 
 namespace tp::api {
 namespace {
@@ -60,6 +61,20 @@ void Override(const v1::CloneRunRequest& request, const core::StepSpec& other, c
   if (request.has_time_limit()) step->time_limit = other.time_limit;
 }
 
+// What its submission said; of an array the one command, and the array in `clone`.
+std::vector<core::StepSpec> SpecsOf(const core::RunWithSteps& original, loop::SubmitRun* clone) {
+  std::vector<core::StepSpec> specs;
+  if (core::IsArray(original)) {
+    clone->array.emplace().limit = original.run.array_limit;
+    for (const core::Step& task : original.steps) clone->array->indices.push_back(task.spec.array_index.value_or(0));
+    specs.push_back(original.steps.front().spec);
+    specs.front().array_index.reset();
+    return specs;
+  }
+  for (const core::Step& step : original.steps) specs.push_back(step.spec);
+  return specs;
+}
+
 bool OverridesStep(const v1::CloneRunRequest& request) {
   return request.argv_size() > 0 || request.profiles_size() > 0 || request.explicit_env_size() > 0 ||
          !request.image().empty() || request.has_time_limit();
@@ -90,15 +105,15 @@ absl::StatusOr<loop::SubmitRun> ParseClone(const v1::CloneRunRequest& request, c
   step.set_image(request.image());
   if (request.has_priority()) overrides.set_priority(request.priority());
   TP_ASSIGN_OR_RETURN(loop::SubmitRun clone, ParseSubmit(overrides));
-  if (OverridesStep(request) && original.steps.size() > 1) {
+  if (OverridesStep(request) && original.steps.size() > 1 && !core::IsArray(original)) {
     return FieldError("run", "{} has {} steps: their commands, hardware and environment are cloned as they are",
                       original.run.id(), original.steps.size());
   }
   TP_RETURN_IF_ERROR(CheckSnapshotKept(original.run));
   const core::StepSpec override_spec = clone.steps.front();
   clone.steps.clear();
-  for (const core::Step& kept : original.steps) {
-    Override(request, override_spec, &clone.steps.emplace_back(kept.spec));
+  for (const core::StepSpec& kept : SpecsOf(original, &clone)) {
+    Override(request, override_spec, &clone.steps.emplace_back(kept));
   }
   if (request.name().empty()) clone.name = original.run.slug;
   if (request.project().empty()) clone.project = original.run.project;

@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "api/convert.h"
 #include "base/near_miss.h"
 #include "base/printable.h"
 #include "core/ids.h"
@@ -109,9 +108,9 @@ void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen
   context.loop.Post(std::move(query), std::move(reply));
 }
 
-v1::Run View(Context& context, const Call& call, const loop::LiveRun& run) {
+v1::Run View(Context& context, const Call& call, const loop::LiveRun& run, Tasks tasks) {
   const bool shown = auth::MayReadEnvironment(call.caller, run.run.run.owner);
-  return ToProto(run, shown ? Environment::kShown : Environment::kLeftOut, context.now());
+  return ToProto(run, shown ? Environment::kShown : Environment::kLeftOut, context.now(), tasks);
 }
 
 absl::Status CheckMayReadContent(const Call& call, const core::Run& run) {

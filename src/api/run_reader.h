@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "api/call.h"
+#include "api/convert.h"
 #include "core/run.h"
 #include "loop/commands.h"
 #include "tp/v1/run.pb.h"
@@ -25,7 +26,7 @@ enum class Hints : uint8_t { kLeftOut, kAsked };
 void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then, Hints hints = Hints::kLeftOut);
 
 // What the caller may see of a run.
-v1::Run View(Context& context, const Call& call, const loop::LiveRun& run);
+v1::Run View(Context& context, const Call& call, const loop::LiveRun& run, Tasks tasks = Tasks::kSpeaking);
 
 // PERMISSION_DENIED for what a job of somebody else's wrote; FAILED_PRECONDITION where it was removed.
 absl::Status CheckMayReadContent(const Call& call, const core::Run& run);

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "api/convert.h"
+#include "api/errors.h"
 #include "api/mutation.h"
 #include "api/queue_view.h"
+#include "api/recipes.h"
 #include "api/request.h"
 #include "api/run_changes.h"
 #include "api/run_output.h"
@@ -19,6 +21,9 @@
 
 namespace tp::api {
 namespace {
+
+// Each is read before the answer.
+constexpr int kMaxAfter = 32;
 
 constexpr std::string_view kSubmitRun = "/tp.v1.RunService/SubmitRun";
 constexpr std::string_view kGetRun = "/tp.v1.RunService/GetRun";
@@ -103,6 +108,28 @@ void Submit(Context& context, const Call& call, const Request& request, Response
   Mutate(context, MakeCommand(call, request.request_id(), std::move(body), *std::move(action)), std::move(then));
 }
 
+absl::Status AddAfter(Context& context, const Call& call, const v1::SubmitRunRequest& request,
+                      loop::SubmitRun* submit) {
+  if (request.after_size() > kMaxAfter) {
+    return FieldError("after", "{} runs to come after, at most {} are taken", request.after_size(), kMaxAfter);
+  }
+  for (const v1::RunDependency& other : request.after()) {
+    auto stored = FindRun(context, call, other.run());
+    if (!stored.ok()) return WithField(stored.status(), "after");
+    loop::AfterRun& added = submit->after.emplace_back();
+    added.stored = *std::move(stored);
+    TP_ASSIGN_OR_RETURN(added.when, ParseWhen("after", other.when()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<loop::SubmitRun> ParseWhole(Context& context, const Call& call, v1::SubmitRunRequest request) {
+  TP_RETURN_IF_ERROR(FillFromRecipes(*context.registry(), request));
+  TP_ASSIGN_OR_RETURN(loop::SubmitRun submit, ParseSubmit(request));
+  TP_RETURN_IF_ERROR(AddAfter(context, call, request, &submit));
+  return submit;
+}
+
 absl::Status CheckMayClone(const Call& call, const core::Run& run) {
   if (auth::MayReadEnvironment(call.caller, run.owner)) return absl::OkStatus();
   return Error(absl::StatusCode::kPermissionDenied,
@@ -146,6 +173,18 @@ void Steer(Context& context, const Call& call, const Request& request, Response*
          [](core::RunWithSteps stored) { return Action{.stored = std::move(stored)}; });
 }
 
+void Retry(Context& context, const Call& call, const v1::RetryRunRequest& request, v1::RetryRunResponse* response,
+           const Done& done) {
+  Change(context, call, request, response, done, [&](core::RunWithSteps stored) {
+    loop::RetryRun retry;
+    for (const core::RunDependency& dependency : stored.run.after) {
+      if (auto other = context.reader.GetRun(dependency.run); other.ok()) retry.after.push_back(*std::move(other));
+    }
+    retry.stored = std::move(stored);
+    return retry;
+  });
+}
+
 void Update(Context& context, const Call& call, const v1::UpdateRunRequest& request, v1::UpdateRunResponse* response,
             const Done& done) {
   auto revision = ParseRevision(request);
@@ -164,7 +203,7 @@ void Get(Context& context, const Call& call, const v1::GetRunRequest& request, v
   if (!stored.ok()) return done(stored.status());
   LoadLive(context, {*std::move(stored)},
            [&context, call, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
-             if (runs.ok()) *response->mutable_run() = View(context, call, runs->front());
+             if (runs.ok()) *response->mutable_run() = View(context, call, runs->front(), Tasks::kAll);
              done(runs.status());
            });
 }
@@ -235,7 +274,8 @@ absl::Status ListEvents(Context& context, const Call& call, const v1::ListRunEve
 grpc::ServerUnaryReactor* RunService::SubmitRun(grpc::CallbackServerContext* server_context,
                                                 const v1::SubmitRunRequest* request, v1::SubmitRunResponse* response) {
   return RunUnary(context_, context_.calls, server_context, kSubmitRun, [=, this](const Call& call, const Done& done) {
-    Submit(context_, call, *request, response, done, ParseSubmit);
+    Submit(context_, call, *request, response, done,
+           [&](const v1::SubmitRunRequest& submission) { return ParseWhole(context_, call, submission); });
   });
 }
 
@@ -284,9 +324,8 @@ grpc::ServerUnaryReactor* RunService::ResumeRun(grpc::CallbackServerContext* ser
 
 grpc::ServerUnaryReactor* RunService::RetryRun(grpc::CallbackServerContext* server_context,
                                                const v1::RetryRunRequest* request, v1::RetryRunResponse* response) {
-  return RunUnary(context_, context_.calls, server_context, kRetryRun, [=, this](const Call& call, const Done& done) {
-    Steer<loop::RetryRun>(context_, call, *request, response, done);
-  });
+  return RunUnary(context_, context_.calls, server_context, kRetryRun,
+                  [=, this](const Call& call, const Done& done) { Retry(context_, call, *request, response, done); });
 }
 
 grpc::ServerUnaryReactor* RunService::UpdateRun(grpc::CallbackServerContext* server_context,

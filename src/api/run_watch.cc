@@ -20,6 +20,9 @@ namespace {
 
 // Gates and `last seen` change without an event of the run.
 constexpr absl::Duration kRefresh = absl::Seconds(2);
+// Between two looks at a run, in times of what a look takes: an array of a thousand tasks changes all the time,
+// and a look at it is long.
+constexpr int kRest = 4;
 constexpr absl::Duration kBookmarkEvery = absl::Seconds(30);
 constexpr size_t kBatch = 256;
 // How far behind a follower is still served from the store.
@@ -44,12 +47,14 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
   Next Produce(v1::WatchRunResponse* response) override {
     if (std::exchange(sent_now_, false)) return WaitForChange();
     if (asking_) return TakeAnswer(response);
+    if (const absl::Duration early = not_before_ - context().now(); early > absl::ZeroDuration()) return Wait{early};
     Ask();
     return Wait{absl::InfiniteDuration()};
   }
 
   void Ask() {
     asking_ = true;
+    asked_at_ = context().now();
     revision_ = context().hub.revision();  // read before the run, so that no later change is missed
     auto stored = context().reader.GetRun(n_);
     if (!stored.ok()) return Answer(stored.status());
@@ -77,6 +82,7 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
     if (!answer) return Wait{absl::InfiniteDuration()};
     if (!answer->ok()) return answer->status();
     asking_ = false;
+    not_before_ = context().now() + kRest * (context().now() - asked_at_);
     v1::Run run = View(context(), call_, (*answer)->front());
     over_ = core::IsTerminal(core::RollUp((*answer)->front().run.steps));
     std::string bytes = DeterministicBytes(run);
@@ -101,6 +107,8 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
   int64_t n_ = 0;
   int64_t revision_ = 0;
   bool asking_ = false;
+  absl::Time asked_at_;
+  absl::Time not_before_ = absl::InfinitePast();  // of the next question
   bool over_ = false;
   bool sent_now_ = false;
   std::string sent_;  // bytes of the run as sent last

@@ -44,6 +44,7 @@ class RegistryBuilder {
     AddDefaultProfile();
     for (const auto& entry : file_.series) CheckWindowProfiles(entry);
     for (const auto& entry : file_.profiles) CheckShapes(entry);
+    for (const auto& entry : file_.recipes) AddRecipe(entry);
     return std::move(registry_);
   }
 
@@ -282,6 +283,23 @@ class RegistryBuilder {
     // What only an admin of the backend can mend (slurm without a constraint) is told at submission.
     if (!absl::IsInvalidArgument(status)) return;
     problems_.Add(at, fmt::format("this total cannot be: {}", Message(status)));
+  }
+
+  // --- Recipes ------------------------------------------------------------------------------------
+
+  void AddRecipe(const Entry<std::string, RecipeEntry>& entry) {
+    const RecipeEntry& recipe = entry.value;
+    if (recipe.command.empty()) problems_.Add(entry.at, fmt::format("recipe {} has an empty command", entry.key));
+    const absl::Status status = core::ResolveShape(registry_, recipe.profiles.value).status();
+    if (absl::IsInvalidArgument(status)) {
+      problems_.Add(recipe.profiles.value.empty() ? entry.at : recipe.profiles.at, std::string(Message(status)));
+    }
+    registry_.recipes[entry.key] = {.description = recipe.description,
+                                    .argv = recipe.command,
+                                    .profiles = recipe.profiles.value,
+                                    .image = recipe.image,
+                                    .env = ToMap(recipe.env),
+                                    .time_limit = recipe.time_limit};
   }
 
   const RegistryFile& file_;

@@ -111,6 +111,7 @@ std::vector<Change> Differences(const core::Registry& from, const core::Registry
   Compare("profile", from.profiles, to.profiles, changes);
   Compare("executor", from.executors, to.executors, changes);
   Compare("framework", from.frameworks, to.frameworks, changes);
+  Compare("recipe", from.recipes, to.recipes, changes);
   Compare("quota", ByKey(from.quota_defaults), ByKey(to.quota_defaults), changes);
   return changes;
 }

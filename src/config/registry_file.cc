@@ -4,6 +4,7 @@
 #include "config/open_hours.h"
 #include "config/scalar_types.h"
 #include "core/resource.h"
+#include "decode/text_or_list.h"
 
 namespace tp::config {
 namespace {
@@ -183,6 +184,18 @@ Type<ProfileEntry> ProfileType() {
                         "What differs for a total: env and overrides merge over the profile's.")});
 }
 
+Type<RecipeEntry> RecipeType() {
+  const auto limit = DurationBetween(absl::Seconds(1), absl::Hours(24 * 3650));
+  return Record<RecipeEntry>(
+      "a recipe",
+      {Key("description", &RecipeEntry::description, Text("text"), "For people."),
+       RequiredKey("command", &RecipeEntry::command, decode::Command(), "What it runs, in the run's own snapshot."),
+       Key("profile", &RecipeEntry::profiles, At(decode::ProfileFlags()), "Its hardware. Default: the cpu executor."),
+       Key("image", &RecipeEntry::image, Text("text"), "Its container image. Default: the run's."),
+       Key("env", &RecipeEntry::env, EnvType(), "Environment; what the user's tp.yaml says wins."),
+       Key("time_limit", &RecipeEntry::time_limit, Optional(limit), "Its most running time. Default: none.")});
+}
+
 Type<RegistryFile> MakeRegistryFileType() {
   const auto style = Choice<core::OverrideStyle>({{"argparse", core::OverrideStyle::kArgparse},
                                                   {"hydra", core::OverrideStyle::kHydra},
@@ -194,7 +207,9 @@ Type<RegistryFile> MakeRegistryFileType() {
        Key("series", &RegistryFile::series, MapOf(Name("name"), SeriesType(), "mapping of name to a series"),
            "Classes of accelerators."),
        Key("profiles", &RegistryFile::profiles, MapOf(Name("name"), ProfileType(), "mapping of name to a profile"),
-           "What users name in --profile.")});
+           "What users name in --profile."),
+       Key("recipes", &RegistryFile::recipes, MapOf(Name("name"), RecipeType(), "mapping of name to a recipe"),
+           "Steps that every user may name in --then.")});
 }
 
 }  // namespace

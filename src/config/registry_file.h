@@ -59,10 +59,20 @@ struct ProfileEntry {
   decode::Entries<int64_t, ShapeEntry> shapes;
 };
 
+struct RecipeEntry {
+  std::string description;
+  std::vector<std::string> command;
+  decode::Located<std::vector<std::string>> profiles;
+  std::string image;
+  EnvEntries env;
+  std::optional<absl::Duration> time_limit;
+};
+
 struct RegistryFile {
   decode::Entries<std::string, core::OverrideStyle> frameworks;
   decode::Entries<std::string, SeriesEntry> series;
   decode::Entries<std::string, ProfileEntry> profiles;
+  decode::Entries<std::string, RecipeEntry> recipes;
 };
 
 // The description of registry.yaml, and of one window in it.

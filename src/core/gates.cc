@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/human_bytes.h"
+#include "core/array.h"
 #include "core/gate_text.h"
 #include "core/resource.h"
 
@@ -21,12 +22,43 @@ std::string Count(int64_t count, std::string_view noun) {
 
 // --- Of the step itself ------------------------------------------------------------------------------
 
+std::string_view ToWhat(AfterWhen when) {
+  switch (when) {
+    case AfterWhen::kSuccess:
+      return "to succeed";
+    case AfterWhen::kFailure:
+      return "to fail";
+    case AfterWhen::kAlways:
+      return "to end";
+  }
+  return "";
+}
+
+std::string WaitsForRuns(const Run& run) {
+  std::string sentence;
+  for (const RunDependency& other : run.after) {
+    if (other.outcome) continue;
+    sentence += fmt::format("{}waits for {} {}", sentence.empty() ? "" : "; ", other.id, ToWhat(other.when));
+  }
+  return sentence;
+}
+
+std::string DependencySentence(const GateInput& in) {
+  if (Dependency(in.run, in.step) == DependencyState::kWaiting) {
+    if (!in.step.spec.after) return WaitsForRuns(in.run.run);
+    const Step& other = DependedOn(in.run, in.step);
+    return fmt::format("waits for step {} ({}), which is {}", other.ref.step + 1, other.spec.name, Name(other.state));
+  }
+  if (TaskIsDue(in.run, in.step, in.situation.now)) return "";
+  return fmt::format("{} of its array are under way, and {} may be at once", Count(LiveTasks(in.run), "task"),
+                     in.run.run.array_limit);
+}
+
 std::optional<GateVerdict> DependencyGate(const GateInput& in) {
-  if (Dependency(in.run, in.step) != DependencyState::kWaiting) return std::nullopt;
-  const Step& other = DependedOn(in.run, in.step);
+  std::string sentence = DependencySentence(in);
+  if (sentence.empty()) return std::nullopt;
   return GateVerdict{.gate = GateKind::kDependency,
-                     .sentence = fmt::format("waits for step {} ({}), which is {}", other.ref.step + 1, other.spec.name,
-                                             Name(other.state)),
+                     .sentence = std::move(sentence),
                      .opens_at = std::nullopt,
                      .since = in.step.entered_at};
 }
@@ -267,8 +299,33 @@ std::optional<GateVerdict> OrderGate(const GateInput& in) {
 
 }  // namespace
 
+namespace {
+
+DependencyState OnRun(const RunDependency& other) {
+  if (!other.outcome) return DependencyState::kWaiting;
+  const bool succeeded = *other.outcome == RunWord::kSucceeded;
+  const bool failed = *other.outcome == RunWord::kFailed || *other.outcome == RunWord::kPartial;
+  switch (other.when) {
+    case AfterWhen::kSuccess:
+      return succeeded ? DependencyState::kMet : DependencyState::kImpossible;
+    case AfterWhen::kFailure:
+      return failed ? DependencyState::kMet : DependencyState::kImpossible;
+    case AfterWhen::kAlways:
+      return DependencyState::kMet;
+  }
+  return DependencyState::kWaiting;
+}
+
+DependencyState OnRuns(const Run& run) {
+  DependencyState all = DependencyState::kMet;
+  for (const RunDependency& other : run.after) all = std::max(all, OnRun(other));
+  return all;
+}
+
+}  // namespace
+
 DependencyState Dependency(const RunWithSteps& run, const Step& step) {
-  if (!step.spec.after) return DependencyState::kMet;
+  if (!step.spec.after) return OnRuns(run.run);
   const JobState state = DependedOn(run, step).state;
   if (!IsTerminal(state)) return DependencyState::kWaiting;
   const bool succeeded = state == JobState::kSucceeded;
@@ -283,8 +340,22 @@ DependencyState Dependency(const RunWithSteps& run, const Step& step) {
   return DependencyState::kWaiting;
 }
 
+std::string WhyNever(const RunWithSteps& run, const Step& step) {
+  if (Dependency(run, step) != DependencyState::kImpossible) return "";
+  if (step.spec.after) {
+    const Step& other = DependedOn(run, step);
+    return fmt::format("step {} ended {}, so this step can never run", other.spec.name, Name(other.state));
+  }
+  const auto other = std::find_if(run.run.after.begin(), run.run.after.end(), [](const RunDependency& dependency) {
+    return OnRun(dependency) == DependencyState::kImpossible;
+  });
+  return fmt::format("{} ended {}, so this run, which waited for it {}, can never run", other->id,
+                     Name(*other->outcome), ToWhat(other->when));
+}
+
 std::optional<absl::Time> OwnGatesOpenAt(const RunWithSteps& run, const Step& step, absl::Time now) {
-  if (Dependency(run, step) == DependencyState::kWaiting || step.hold.owner || step.hold.admin) {
+  if (Dependency(run, step) == DependencyState::kWaiting || step.hold.owner || step.hold.admin ||
+      !TaskIsDue(run, step, now)) {
     return absl::InfiniteFuture();
   }
   std::optional<absl::Time> opens;

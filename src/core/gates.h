@@ -84,8 +84,11 @@ bool WindowOpen(const Schedule& schedule, const WindowStanding& standing, std::o
 // The first quota that has no place for the shape.
 std::optional<GateKind> ClosedQuota(const ResolvedShape& shape, const QuotaLimits& limits, const QuotaUse& use);
 
-// Whether the step waits for another of its run: nothing, waiting, or never to run.
+// Whether the step waits for another of its run, or for another run: nothing, waiting, or never to run.
 enum class DependencyState : uint8_t { kMet, kWaiting, kImpossible };
 DependencyState Dependency(const RunWithSteps& run, const Step& step);
+
+// A sentence where that is impossible; empty: it is not.
+std::string WhyNever(const RunWithSteps& run, const Step& step);
 
 }  // namespace tp::core

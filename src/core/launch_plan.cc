@@ -160,6 +160,7 @@ Env AttemptEnv(const LaunchSpec& spec, const Step& step) {
   env["TP_ATTEMPT"] = std::to_string(spec.attempt);
   env["TP_RETRY_COUNT"] = std::to_string(step.retry_count);
   env["TP_USER"] = spec.owner;
+  if (step.spec.array_index) env["TP_ARRAY_INDEX"] = std::to_string(*step.spec.array_index);
   env["TP_OUTPUT_DIR"] = spec.paths.output_dir;
   env["TP_WORK_DIR"] = spec.paths.work_dir;
   env["TP_RESULTS_DIR"] = spec.paths.results_dir;

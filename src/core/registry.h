@@ -110,6 +110,17 @@ inline constexpr std::string_view kDefaultProfile = "cpu";
 inline constexpr std::string_view kDefaultCpuExecutor = "cpu/default";
 inline constexpr std::string_view kDefaultGpuExecutor = "gpu/default";
 
+// A step that everybody may name in --then (DESIGN 8): what it runs, and on what.
+struct Recipe {
+  std::string description;
+  std::vector<std::string> argv;
+  std::vector<std::string> profiles;  // as --profile; empty: the default cpu executor
+  std::string image;
+  std::map<std::string, std::string> env;
+  std::optional<absl::Duration> time_limit;
+  bool operator==(const Recipe&) const = default;
+};
+
 // What admins keep in files and what comes into force as one: the hardware, and what users get of it.
 struct Registry {
   int64_t version = 0;  // rises with each reload
@@ -118,6 +129,7 @@ struct Registry {
   std::map<std::string, Profile> profiles;
   std::map<std::string, Executor> executors;
   std::map<std::string, OverrideStyle> frameworks;
+  std::map<std::string, Recipe> recipes;
   bool operator==(const Registry&) const = default;
 };
 

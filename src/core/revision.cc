@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/status.h"
+#include "core/array.h"
 #include "core/resource.h"
 
 namespace tp::core {
@@ -112,7 +113,22 @@ absl::Status ReviseTimeLimit(const Run& run, Step& step, std::optional<absl::Dur
   return absl::OkStatus();
 }
 
+// All that are still to be launched; each change is said once.
+absl::Status ReviseTasks(RunWithSteps& run, const Revision& revision, const Registry& registry, Sentences& done) {
+  bool any = false;
+  for (Step& step : run.steps) {
+    if (step.attempt || IsTerminal(step.state)) continue;
+    Sentences said;
+    if (revision.profiles) TP_RETURN_IF_ERROR(ReviseProfiles(run.run, step, *revision.profiles, registry, said));
+    if (revision.time_limit) TP_RETURN_IF_ERROR(ReviseTimeLimit(run.run, step, *revision.time_limit, said));
+    if (!any) done.insert(done.end(), said.begin(), said.end());
+    any = any || !said.empty();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReviseStep(RunWithSteps& run, const Revision& revision, const Registry& registry, Sentences& done) {
+  if (!revision.step && IsArray(run)) return ReviseTasks(run, revision, registry, done);
   TP_ASSIGN_OR_RETURN(Step* const step, StepToRevise(run, revision.step));
   if (revision.profiles) TP_RETURN_IF_ERROR(ReviseProfiles(run.run, *step, *revision.profiles, registry, done));
   if (revision.time_limit) TP_RETURN_IF_ERROR(ReviseTimeLimit(run.run, *step, *revision.time_limit, done));

@@ -17,30 +17,7 @@ namespace tp::core {
 inline constexpr int32_t kDefaultPriority = 50;
 inline constexpr int32_t kMaxPriority = 100;
 
-struct Run {
-  int64_t n = 0;
-  std::string slug;
-  std::string owner;
-  std::string project;
-  std::string snapshot_id;
-  std::map<std::string, std::string> labels;
-  int32_t priority = kDefaultPriority;
-  absl::Time created_at;
-  bool snapshot_available = true;
-  // By `tp rm`: the run stays as a tombstone, its directory goes.
-  std::optional<absl::Time> removed_at;
-  bool operator==(const Run&) const = default;
-
-  std::string id() const;
-};
-
-struct RunWithSteps {
-  Run run;
-  std::vector<Step> steps;  // by index
-  bool operator==(const RunWithSteps&) const = default;
-};
-
-// The list's one word: a job state, or PARTIAL.
+// The word of a run: a job state, or PARTIAL.
 enum class RunWord : uint8_t {
   kQueued,
   kSubmitted,
@@ -56,6 +33,40 @@ inline constexpr int kRunWordCount = 9;
 std::string_view Name(RunWord word);
 std::optional<RunWord> ParseRunWord(std::string_view name);
 bool IsTerminal(RunWord word);
+
+// Another run that this one comes after (`tp submit --after`).
+struct RunDependency {
+  int64_t run = 0;
+  std::string id;  // as people name it
+  AfterWhen when = AfterWhen::kSuccess;
+  std::optional<RunWord> outcome;  // how it ended; absent while it is not over
+  bool operator==(const RunDependency&) const = default;
+};
+
+struct Run {
+  int64_t n = 0;
+  std::string slug;
+  std::string owner;
+  std::string project;
+  std::string snapshot_id;
+  std::map<std::string, std::string> labels;
+  int32_t priority = kDefaultPriority;
+  absl::Time created_at;
+  bool snapshot_available = true;
+  // By `tp rm`: the run stays as a tombstone, its directory goes.
+  std::optional<absl::Time> removed_at;
+  std::vector<RunDependency> after;  // all of them; its first steps wait
+  int32_t array_limit = 0;           // of an array: tasks live at once; 0: all
+  bool operator==(const Run&) const = default;
+
+  std::string id() const;
+};
+
+struct RunWithSteps {
+  Run run;
+  std::vector<Step> steps;  // by index
+  bool operator==(const RunWithSteps&) const = default;
+};
 
 // `steps` by index; at least one.
 RunWord RollUp(const std::vector<Step>& steps);

@@ -41,6 +41,7 @@ struct StepSpec {
   std::optional<absl::Duration> start_timeout;
   std::optional<int32_t> user_retries;            // may only lower the deployment's budget
   std::optional<int32_t> infrastructure_retries;  // likewise
+  std::optional<int32_t> array_index;             // of an array's task, see core/array.h
   bool operator==(const StepSpec&) const = default;
 };
 

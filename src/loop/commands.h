@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/array.h"
 #include "core/fair_share.h"
 #include "core/gates.h"
 #include "core/quota.h"
@@ -31,6 +32,12 @@ struct Principal {
   bool at_least(store::Role wanted) const { return role >= wanted; }
 };
 
+// A run that the new one comes after. Where the loop has it no more, what is stored counts.
+struct AfterRun {
+  core::RunWithSteps stored;
+  core::AfterWhen when = core::AfterWhen::kSuccess;
+};
+
 struct SubmitRun {
   std::string name;     // becomes the slug
   std::string project;  // never empty
@@ -39,6 +46,9 @@ struct SubmitRun {
   std::vector<core::StepSpec> steps;
   std::optional<int32_t> priority = std::nullopt;  // absent: the default
   std::string clone_of;                            // id of the run that this one copies; for the audit
+  std::vector<AfterRun> after = {};
+  std::optional<core::ArraySpec> array = std::nullopt;  // of the one step
+  bool hold = false;                                    // by its owner, from the beginning
 };
 // A run that is over is not in the loop's memory: for these the caller reads it from the store and
 // hands it in; where the loop has the run, that is what counts.
@@ -53,6 +63,7 @@ struct ResumeRun {
 };
 struct RetryRun {
   core::RunWithSteps stored;
+  std::vector<core::RunWithSteps> after = {};  // the runs that it came after, as stored
 };
 struct UpdateRun {
   core::RunWithSteps stored;

@@ -20,6 +20,7 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
     const int64_t n = run.run.n;
     core::RunWithSteps& kept = runs_.emplace(n, std::move(run)).first->second;
     for (core::Step& step : kept.steps) core::FoldRestart(step);
+    IndexDependencies(kept);
   }
   LoadQuotas(loaded);
   for (store::OutboxRow& row : loaded.outbox) {
@@ -92,6 +93,7 @@ std::optional<store::Txn> Loop::Turn(absl::Time now) {
   }
   TakeTimers();
   TakeWindows();
+  TellDependents();
   Plan();
   return Seal();
 }

@@ -150,11 +150,14 @@ class Loop {
   absl::StatusOr<Answer> Carry(const Command& command);
   absl::StatusOr<Answer> Submit(const Command& command, const SubmitRun& submit);
   absl::StatusOr<core::RunWithSteps> NewRun(const Principal& who, const SubmitRun& submit, std::string* note) const;
+  absl::Status CheckShape(const core::StepSpec& spec, std::vector<std::string>& notes) const;
   absl::StatusOr<Answer> Preview(const DryRun& dry_run) const;
   absl::StatusOr<Answer> Steer(const Command& command, const core::RunWithSteps& stored,
                                const std::function<core::Event(const core::RunWithSteps&)>& make_event);
   absl::Status ApplyToOver(const core::Step& step, const core::Event& event, std::string* note) const;
-  absl::StatusOr<Answer> Retry(const Command& command, const core::RunWithSteps& stored);
+  absl::StatusOr<Answer> Retry(const Command& command, const RetryRun& retry);
+  absl::Status LookAgain(core::RunWithSteps& run, const std::vector<core::RunWithSteps>& after) const;
+  void Drop(const core::RunWithSteps& run);
   LiveRun Describe(const core::RunWithSteps& run) const;
   void AddHints(LiveRun& live) const;
   std::optional<absl::StatusOr<Answer>> Remembered(const Command& command) const;
@@ -202,13 +205,22 @@ class Loop {
   void Forget(const core::RunWithSteps& run);
   void RememberOver(const core::RunWithSteps& run);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
+  core::Step* FindStep(core::StepRef ref);
+
+  // What waits for something else (loop_dependents.cc)
   void FollowDependents(const core::RunWithSteps& run, const core::Step& step);
   void AfterStepEnded(core::RunWithSteps& run);
-  core::Step* FindStep(core::StepRef ref);
+  absl::StatusOr<std::vector<core::RunDependency>> DependenciesOf(const std::vector<AfterRun>& after) const;
+  absl::StatusOr<std::optional<core::RunWord>> OutcomeOf(const core::RunWithSteps& stored) const;
+  void IndexDependencies(const core::RunWithSteps& run);
+  void ForgetDependencies(const core::RunWithSteps& run);
+  void TellDependents();
+  void TellDependent(core::RunWithSteps& run, int64_t other, std::optional<core::RunWord> outcome);
 
   // Planner (loop_plan.cc)
   void Plan();
   void NoteShapes();
+  bool TurnIsOver(core::StepRef ref);
   absl::Status Admit(plan::Start start);
   core::ResolvedShape ShapeOf(const core::Step& step, std::string* why) const;
 
@@ -241,6 +253,8 @@ class Loop {
   store::Meta meta_;
   std::map<int64_t, core::RunWithSteps> runs_;
   std::map<std::string, core::StepRef> by_key_;
+  std::map<int64_t, std::set<int64_t>> dependents_;  // live runs, by the run that they come after
+  std::set<int64_t> turned_runs_;                    // of this turn: a step ended, or is to run again
   std::map<int64_t, store::OutboxRow> outbox_;
   std::set<std::pair<std::string, StopLevel>> owed_signals_;  // of outbox_, by the attempt's key
   std::map<int64_t, int> outbox_failures_;

@@ -10,7 +10,6 @@
 #include "loop/guarded.h"
 #include "loop/loop.h"
 #include "loop/principal.h"
-#include "plan/hints.h"
 
 namespace tp::loop {
 namespace {
@@ -29,12 +28,19 @@ core::Holder LifterOf(const Principal& who) {
 
 absl::Status CheckSteps(const std::vector<core::StepSpec>& steps) {
   if (steps.empty()) return InvalidArgument("a run needs a command: write it behind --");
-  if (steps.size() > 1)
-    return InvalidArgument("a run of several steps is not supported by this server yet: submit one");
   for (const core::StepSpec& step : steps) {
     if (step.argv.empty() || step.argv[0].empty()) return InvalidArgument("a run needs a command: write it behind --");
   }
   return absl::OkStatus();
+}
+
+std::vector<core::StepSpec> TasksOf(const core::ArraySpec& array, const core::StepSpec& spec) {
+  std::vector<core::StepSpec> tasks(array.indices.size(), spec);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    tasks[i].name = fmt::format("task-{}", array.indices[i]);
+    tasks[i].array_index = array.indices[i];
+  }
+  return tasks;
 }
 
 }  // namespace
@@ -126,7 +132,7 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
                             return core::ResumeRequested{LifterOf(command.who), run.run.snapshot_available};
                           });
                         },
-                        [&](const RetryRun& retry) { return Retry(command, retry.stored); },
+                        [&](const RetryRun& retry) { return Retry(command, retry); },
                         [&](const UpdateRun& update) { return Update(command, update); },
                         [&](const RemoveRun& remove) { return Remove(command, remove); },
                         [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
@@ -171,22 +177,33 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Principal& who, const Subm
     run.run.priority = *submit.priority;
   }
   run.run.created_at = now_;
+  TP_ASSIGN_OR_RETURN(run.run.after, DependenciesOf(submit.after));
   std::vector<std::string> notes;
-  for (size_t i = 0; i < submit.steps.size(); ++i) {
-    core::Step step;
-    step.ref = {run.run.n, static_cast<int32_t>(i)};
-    step.spec = submit.steps[i];
+  for (const core::StepSpec& spec : submit.steps) TP_RETURN_IF_ERROR(CheckShape(spec, notes));
+  for (const core::StepSpec& spec : submit.array ? TasksOf(*submit.array, submit.steps.front()) : submit.steps) {
+    core::Step& step = run.steps.emplace_back();
+    step.ref = {run.run.n, static_cast<int32_t>(run.steps.size()) - 1};
+    step.spec = spec;
     step.created_at = now_;
     step.entered_at = now_;
-    TP_ASSIGN_OR_RETURN(core::ResolvedShape shape, core::ResolveShape(*registry_, step.spec.profiles));
-    notes.insert(notes.end(), shape.notes.begin(), shape.notes.end());
-    for (const core::PoolShape& pool : shape.pools) {
-      TP_RETURN_IF_ERROR(core::MergeEnv(step.spec, pool, &notes).status());
-    }
-    run.steps.push_back(std::move(step));
+    step.hold.owner = submit.hold;
+  }
+  if (submit.array) run.run.array_limit = submit.array->limit;
+  if (const std::string never = core::WhyNever(run, run.steps.front()); !never.empty()) {
+    return FailedPrecondition("{}: submit it with --after {}:always, or once that run was retried", never,
+                              run.run.after.front().id);
   }
   *note = fmt::format("{}", fmt::join(notes, "\n"));
   return run;
+}
+
+absl::Status Loop::CheckShape(const core::StepSpec& spec, std::vector<std::string>& notes) const {
+  TP_ASSIGN_OR_RETURN(const core::ResolvedShape shape, core::ResolveShape(*registry_, spec.profiles));
+  notes.insert(notes.end(), shape.notes.begin(), shape.notes.end());
+  for (const core::PoolShape& pool : shape.pools) {
+    TP_RETURN_IF_ERROR(core::MergeEnv(spec, pool, &notes).status());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Answer> Loop::Preview(const DryRun& dry_run) const {
@@ -204,6 +221,7 @@ absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& sub
   answer.run = run.run.n;
   meta_.next_run += 1;
   const core::RunWithSteps& kept = runs_.emplace(run.run.n, std::move(run)).first->second;
+  IndexDependencies(kept);
   batch_.runs.insert(kept.run.n);
   for (const core::Step& step : kept.steps) {
     batch_.steps.insert(step.ref);
@@ -256,12 +274,19 @@ absl::Status Loop::ApplyToOver(const core::Step& step, const core::Event& event,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSteps& stored) {
+absl::StatusOr<Answer> Loop::Retry(const Command& command, const RetryRun& retry) {
+  const core::RunWithSteps& stored = retry.stored;
   TP_RETURN_IF_ERROR(CheckMayChange(command.who, stored.run));
   TP_RETURN_IF_ERROR(CheckStored(stored));
   if (stored.run.removed_at) return core::RemovedError(stored.run);
   const bool was_live = runs_.contains(stored.run.n);
   core::RunWithSteps& run = runs_.emplace(stored.run.n, stored).first->second;
+  IndexDependencies(run);
+  if (absl::Status status = LookAgain(run, retry.after); !status.ok()) {
+    if (!was_live) Drop(run);
+    return status;
+  }
+  if (!run.run.after.empty()) batch_.runs.insert(run.run.n);
   const core::RetryRequested event{run.run.snapshot_available};
   Answer answer;
   answer.run = run.run.n;
@@ -279,7 +304,7 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSt
     refused.Update(status);
   }
   if (!took) {
-    if (!was_live) runs_.erase(stored.run.n);
+    if (!was_live) Drop(run);
     return refused;
   }
   AfterStepEnded(run);  // a step whose turn cannot come was queued with the others
@@ -289,27 +314,22 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const core::RunWithSt
   return answer;
 }
 
-LiveRun Loop::Describe(const core::RunWithSteps& run) const {
-  LiveRun live;
-  live.run = run;
-  for (const core::Step& step : run.steps) {
-    std::string why;
-    core::ResolvedShape shape = step.attempt ? step.attempt->shape : ShapeOf(step, &why);
-    std::vector<core::GateVerdict> gates;
-    if (step.state == core::JobState::kQueued) {
-      gates = planner_.Verdicts(run, step, why.empty() ? &shape : nullptr, now_);
+// A run waits for what the others are now: they may have been retried since it was stopped.
+absl::Status Loop::LookAgain(core::RunWithSteps& run, const std::vector<core::RunWithSteps>& after) const {
+  for (core::RunDependency& dependency : run.run.after) {
+    for (const core::RunWithSteps& stored : after) {
+      if (stored.run.n != dependency.run) continue;
+      TP_ASSIGN_OR_RETURN(dependency.outcome, OutcomeOf(stored));
     }
-    live.gates.push_back(std::move(gates));
-    live.shapes.push_back(std::move(shape));
   }
-  return live;
+  const std::string never = core::WhyNever(run, run.steps.front());
+  return never.empty() ? absl::OkStatus() : FailedPrecondition("{}: retry that one first", never);
 }
 
-void Loop::AddHints(LiveRun& live) const {
-  for (const core::Step& step : live.run.steps) {
-    const bool waits = step.state == core::JobState::kQueued;
-    live.hints.push_back(waits ? plan::HintsFor(planner_, live.run, step, now_) : std::vector<std::string>());
-  }
+// Of a run that was only looked at.
+void Loop::Drop(const core::RunWithSteps& run) {
+  ForgetDependencies(run);
+  runs_.erase(run.run.n);
 }
 
 }  // namespace tp::loop

@@ -1,5 +1,6 @@
 // Which queued steps launch now: what the planner starts, admitted one by one.
 #include "base/status.h"
+#include "core/array.h"
 #include "core/resource.h"
 #include "loop/guarded.h"
 #include "loop/loop.h"
@@ -13,6 +14,7 @@ void Loop::Plan() {
     absl::StatusOr<std::optional<plan::Start>> start =
         Guarded([&] { return absl::StatusOr<std::optional<plan::Start>>(planner_.Next()); });
     if (start.ok() && !start->has_value()) return;
+    if (start.ok() && TurnIsOver((*start)->step)) continue;
     const std::optional<core::StepRef> ref = start.ok() ? (*start)->step : planner_.judging();
     const absl::Status status =
         start.ok() ? Guarded([&] { return Admit(**std::move(start)); }) : std::move(start).status();
@@ -21,6 +23,14 @@ void Loop::Plan() {
     planner_.SetAside(*ref);  // nobody waits behind it
     Quarantine(*ref, status);
   }
+}
+
+// A task's own cooldown may have ended since another took its turn: it waits again.
+bool Loop::TurnIsOver(core::StepRef ref) {
+  const core::Step* step = FindStep(ref);
+  if (!step || core::TaskIsDue(runs_.at(ref.run), *step, now_)) return false;
+  planner_.Follow(runs_.at(ref.run), *step, now_);
+  return true;
 }
 
 core::ResolvedShape Loop::ShapeOf(const core::Step& step, std::string* why) const {

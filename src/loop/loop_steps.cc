@@ -63,6 +63,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
   Reindex(run, step);
   if (before.state != step.state) FollowDependents(run, step);
   const bool ended = core::IsTerminal(step.state) && !core::IsTerminal(before.state);
+  if (core::IsTerminal(step.state) != core::IsTerminal(before.state)) turned_runs_.insert(run.run.n);
   const bool waits_again = before.attempt && !step.attempt;  // what it waits for may have changed by a retry
   if (ended || waits_again) AfterStepEnded(run);
 }
@@ -125,34 +126,6 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
   WatchWindow(run, step);
 }
 
-// Their turn has come, or is over again: a step that ended may be retried.
-void Loop::FollowDependents(const core::RunWithSteps& run, const core::Step& step) {
-  for (const core::Step& other : run.steps) {
-    if (other.spec.after && other.spec.after->step == step.ref.step) planner_.Follow(run, other, now_);
-  }
-}
-
-void Loop::AfterStepEnded(core::RunWithSteps& run) {
-  for (core::Step& step : run.steps) {
-    const bool waits = step.state == core::JobState::kQueued || step.state == core::JobState::kPaused;
-    if (!waits || !step.spec.after) continue;
-    switch (core::Dependency(run, step)) {
-      case core::DependencyState::kImpossible: {
-        const core::Step& other = run.steps[static_cast<size_t>(step.spec.after->step)];
-        const std::string sentence =
-            fmt::format("step {} ended {}, so this step can never run", other.spec.name, core::Name(other.state));
-        if (absl::Status status = ApplyTo(step.ref, core::DependencyFailed{sentence}); !status.ok()) {
-          Quarantine(step.ref, status);
-        }
-        break;
-      }
-      case core::DependencyState::kMet:
-      case core::DependencyState::kWaiting:
-        break;
-    }
-  }
-}
-
 // Terminal runs leave memory.
 void Loop::Forget(const core::RunWithSteps& run) {
   const int64_t n = run.run.n;
@@ -160,6 +133,7 @@ void Loop::Forget(const core::RunWithSteps& run) {
     ForgetWindow(step.ref);
     last_notes_.erase(step.ref);
   }
+  ForgetDependencies(run);
   RememberOver(run);
   runs_.erase(n);
 }

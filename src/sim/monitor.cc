@@ -39,6 +39,24 @@ bool ItsTurn(const core::RunWithSteps& run, const core::Step& step) {
   return false;
 }
 
+// The same of the other runs that it comes after; what has started once does not wait again.
+bool OthersEnded(store::MemoryStore& store, const core::Run& run) {
+  return std::all_of(run.after.begin(), run.after.end(), [&store](const core::RunDependency& other) {
+    const auto stored = store.GetRun(other.run);
+    if (!stored.ok()) return false;
+    const core::RunWord word = core::RollUp(stored->steps);
+    switch (other.when) {
+      case core::AfterWhen::kSuccess:
+        return word == core::RunWord::kSucceeded;
+      case core::AfterWhen::kFailure:
+        return word == core::RunWord::kFailed || word == core::RunWord::kPartial;
+      case core::AfterWhen::kAlways:
+        return core::IsTerminal(word);
+    }
+    return false;
+  });
+}
+
 }  // namespace
 
 Monitor::Monitor(const core::Table& table, const core::Policy& policy, const Timeline& timeline, Journal& journal,
@@ -84,6 +102,10 @@ void Monitor::Launching(store::MemoryStore& store, const AttemptTarget& target, 
   if (durable && !ItsTurn(*stored, stored->steps[static_cast<size_t>(ref.step.step)])) {
     journal_.Break("{} is launched although it is not its turn", target.key);
   }
+  const bool first = durable && ref.attempt == 1 && !stored->steps[static_cast<size_t>(ref.step.step)].spec.after;
+  if (first && stored->steps.size() == 1 && !OthersEnded(store, stored->run)) {
+    journal_.Break("{} is launched although what it comes after is not over", target.key);
+  }
 }
 
 void Monitor::Restarted(const loop::Loop& loop) {
@@ -109,6 +131,7 @@ void Monitor::Turned(const loop::Loop& loop, bool quiet) {
   CheckPaths(loop);
   for (const auto& [n, run] : loop.runs()) promises_.Check(run);
   CheckCards(loop);
+  CheckArrays(loop);
   CheckAdmissions(loop);
   if (quiet) CheckWindows(loop);
   if (!quiet || turns_ % kOverlookedEveryTurns != 0) return;
@@ -141,6 +164,17 @@ void Monitor::CheckPaths(const loop::Loop& loop) {
     }
   }
   paths_.clear();
+}
+
+void Monitor::CheckArrays(const loop::Loop& loop) {
+  for (const auto& [n, run] : loop.runs()) {
+    if (run.run.array_limit == 0) continue;
+    int32_t live = 0;
+    for (const core::Step& step : run.steps) live += step.attempt ? 1 : 0;
+    if (live > run.run.array_limit) {
+      journal_.Break("run {} has {} live tasks, and {} may be", n, live, run.run.array_limit);
+    }
+  }
 }
 
 void Monitor::CheckCards(const loop::Loop& loop) {

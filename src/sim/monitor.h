@@ -40,6 +40,7 @@ class Monitor : public RowRules {
 
  private:
   void CheckPaths(const loop::Loop& loop);
+  void CheckArrays(const loop::Loop& loop);
   void CheckCards(const loop::Loop& loop);
   void CheckAdmissions(const loop::Loop& loop);
   void CheckQuotas(const store::Txn& txn);

@@ -91,6 +91,8 @@ UserPlan DrawUsers(Rng& rng) {
   plan.invalid = Sometimes(rng, 100);
   plan.submit_weight = static_cast<int>(rng.Between(1, 6));
   plan.pipelines = static_cast<int>(rng.Between(0, 3));
+  plan.arrays = Sometimes(rng, 150);
+  plan.after = Sometimes(rng, 250);
   plan.time_limited = Sometimes(rng, 600);
   plan.pending_limited = Sometimes(rng, 600);
   plan.snapshot_gone = Sometimes(rng, 300);

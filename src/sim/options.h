@@ -86,6 +86,8 @@ struct UserPlan {
   int invalid = 0;
   int submit_weight = 0;
   int pipelines = 0;  // runs of several steps that exist from the start
+  int arrays = 0;     // of the submissions
+  int after = 0;      // of the submissions: that come after other runs
   int time_limited = 0;
   int pending_limited = 0;
   int snapshot_gone = 0;  // of the pipelines

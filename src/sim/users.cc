@@ -46,6 +46,19 @@ core::StepSpec Users::DrawSpec() {
   return spec;
 }
 
+void Users::DrawSubmission(Request& request) {
+  request.spec = DrawSpec();
+  if (rng_.Chance(options_.users.invalid)) request.spec.profiles = {"nothing"};
+  if (rng_.Chance(options_.users.arrays)) {
+    request.array.emplace().limit = static_cast<int32_t>(rng_.Between(0, 3));
+    const auto tasks = static_cast<int32_t>(rng_.Between(2, 6));
+    for (int32_t index = 0; index < tasks; ++index) request.array->indices.push_back(index);
+  }
+  if (!runs_.empty() && rng_.Chance(options_.users.after)) {
+    request.after = {rng_.Pick(runs_), static_cast<core::AfterWhen>(rng_.Between(0, 2))};
+  }
+}
+
 void Users::SeedPipelines() {
   store::Txn txn;
   txn.meta = *server_.store().ReadMeta();
@@ -115,8 +128,7 @@ void Users::Act() {
   request->who = DrawUser();
   const int64_t choice = rng_.Between(0, options_.users.submit_weight + 6);
   if (runs_.empty() || choice < options_.users.submit_weight) {
-    request->spec = DrawSpec();
-    if (rng_.Chance(options_.users.invalid)) request->spec.profiles = {"nothing"};
+    DrawSubmission(*request);
   } else {
     constexpr Ask kSteering[] = {Ask::kStop,   Ask::kPause, Ask::kPause, Ask::kResume,
                                  Ask::kResume, Ask::kRetry, Ask::kRetry};
@@ -176,13 +188,8 @@ bool Users::AnswerRemembered(const Shared& request) {
 
 loop::Action Users::ActionOf(const Request& request, core::RunWithSteps stored) const {
   switch (request.ask) {
-    case Ask::kSubmit: {
-      loop::SubmitRun submit;
-      submit.name = "job";
-      submit.labels["request"] = request.id;
-      submit.steps = {request.spec};
-      return submit;
-    }
+    case Ask::kSubmit:
+      return SubmissionOf(request);
     case Ask::kStop:
       return loop::StopRun{std::move(stored)};
     case Ask::kPause:
@@ -190,9 +197,31 @@ loop::Action Users::ActionOf(const Request& request, core::RunWithSteps stored) 
     case Ask::kResume:
       return loop::ResumeRun{std::move(stored)};
     case Ask::kRetry:
-      return loop::RetryRun{std::move(stored)};
+      return RetryOf(std::move(stored));
   }
   return loop::SubmitRun{};
+}
+
+loop::SubmitRun Users::SubmissionOf(const Request& request) const {
+  loop::SubmitRun submit;
+  submit.name = "job";
+  submit.labels["request"] = request.id;
+  submit.steps = {request.spec};
+  submit.array = request.array;
+  if (!request.after) return submit;
+  if (auto other = server_.store().GetRun(request.after->first); other.ok()) {
+    submit.after.push_back({.stored = *std::move(other), .when = request.after->second});
+  }
+  return submit;
+}
+
+loop::RetryRun Users::RetryOf(core::RunWithSteps stored) const {
+  loop::RetryRun retry;
+  for (const core::RunDependency& dependency : stored.run.after) {
+    if (auto other = server_.store().GetRun(dependency.run); other.ok()) retry.after.push_back(*std::move(other));
+  }
+  retry.stored = std::move(stored);
+  return retry;
 }
 
 void Users::Pass(const Shared& request) {

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/defects.h"
@@ -43,6 +45,8 @@ class Users {
     loop::Principal who;
     int64_t run = 0;
     core::StepSpec spec;
+    std::optional<core::ArraySpec> array;
+    std::optional<std::pair<int64_t, core::AfterWhen>> after;
     std::string body;
     int tries = 0;
     bool done = false;
@@ -53,6 +57,7 @@ class Users {
   void Act();
   void ReloadLater(bool shrunk);
   core::StepSpec DrawSpec();
+  void DrawSubmission(Request& request);
   loop::Principal DrawUser();
 
   void Send(const Shared& request);
@@ -61,6 +66,8 @@ class Users {
   bool AnswerRemembered(const Shared& request);
   void Pass(const Shared& request);
   loop::Action ActionOf(const Request& request, core::RunWithSteps stored) const;
+  loop::SubmitRun SubmissionOf(const Request& request) const;
+  loop::RetryRun RetryOf(core::RunWithSteps stored) const;
   void Answered(const Shared& request, int64_t order, const absl::StatusOr<loop::Answer>& answer);
   core::Holder HolderOf(const Request& request) const;
   void Receive(const Shared& request);

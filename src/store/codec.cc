@@ -228,6 +228,7 @@ absl::StatusOr<T> Decode(std::string_view json) {
   return value;
 }
 
+template std::string Encode(const std::vector<core::RunDependency>&);
 template std::string Encode(const core::StepSpec&);
 template std::string Encode(const std::vector<core::PastAttempt>&);
 template std::string Encode(const core::ResolvedShape&);
@@ -239,6 +240,7 @@ template std::string Encode(const core::Sight&);
 template std::string Encode(const AttemptTarget&);
 template std::string Encode(const core::QuotaLimits&);
 
+template absl::StatusOr<std::vector<core::RunDependency>> Decode(std::string_view);
 template absl::StatusOr<core::StepSpec> Decode(std::string_view);
 template absl::StatusOr<std::vector<core::PastAttempt>> Decode(std::string_view);
 template absl::StatusOr<core::ResolvedShape> Decode(std::string_view);

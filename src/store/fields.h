@@ -33,7 +33,7 @@ void Fields(Visitor& visitor, T& value) {
 template <typename Visitor, Is<core::StepSpec> T>
 void Fields(Visitor& visitor, T& value) {
   auto& [name, argv, profiles, env, explicit_env, image, after, time_limit, pending_timeout, start_timeout,
-         user_retries, infrastructure_retries] = value;
+         user_retries, infrastructure_retries, array_index] = value;
   visitor("name", name);
   visitor("argv", argv);
   visitor("profiles", profiles);
@@ -46,6 +46,7 @@ void Fields(Visitor& visitor, T& value) {
   visitor("start_timeout", start_timeout);
   visitor("user_retries", user_retries);
   visitor("infrastructure_retries", infrastructure_retries);
+  visitor("array_index", array_index);
 }
 
 template <typename Visitor, Is<core::PoolShape> T>
@@ -280,9 +281,19 @@ void Fields(Visitor& visitor, T& value) {
   visitor("past", past);
 }
 
+template <typename Visitor, Is<core::RunDependency> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [run, id, when, outcome] = value;
+  visitor("run", run);
+  visitor("id", id);
+  visitor("when", when);
+  visitor("outcome", outcome);
+}
+
 template <typename Visitor, Is<core::Run> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [n, slug, owner, project, snapshot_id, labels, priority, created_at, snapshot_available, removed_at] = value;
+  auto& [n, slug, owner, project, snapshot_id, labels, priority, created_at, snapshot_available, removed_at, after,
+         array_limit] = value;
   visitor("n", n);
   visitor("slug", slug);
   visitor("owner", owner);
@@ -293,6 +304,8 @@ void Fields(Visitor& visitor, T& value) {
   visitor("created_at", created_at);
   visitor("snapshot_available", snapshot_available);
   visitor("removed_at", removed_at);
+  visitor("after", after);
+  visitor("array_limit", array_limit);
 }
 
 template <typename Visitor, Is<core::QuotaLimits> T>

@@ -46,7 +46,7 @@ std::string UpsertSql(std::string_view table, std::string_view columns, std::str
 // --- JSON columns ---------------------------------------------------------------------------------
 
 template <typename T>
-T Json(Columns& columns) {
+T JsonOf(Columns& columns) {
   absl::StatusOr<T> value = Decode<T>(columns.Text());
   if (value.ok()) return *std::move(value);
   columns.Damaged(Message(value.status()));
@@ -90,12 +90,12 @@ AttemptOfStep ReadAttempt(Columns& columns) {
   attempt.granted_at = columns.OptionalTime();
   attempt.engine_end = columns.Enum<EngineEnd>();
   attempt.freed = columns.Bool();
-  attempt.shape = Json<core::ResolvedShape>(columns);
-  attempt.placement = Json<std::vector<PoolPlacement>>(columns);
-  attempt.ranks = Json<std::vector<RankObservation>>(columns);
+  attempt.shape = JsonOf<core::ResolvedShape>(columns);
+  attempt.placement = JsonOf<std::vector<PoolPlacement>>(columns);
+  attempt.ranks = JsonOf<std::vector<RankObservation>>(columns);
   attempt.meter = OptionalJson<core::Meter>(columns);
   attempt.ending = OptionalJson<core::Ending>(columns);
-  attempt.sight = Json<core::Sight>(columns);
+  attempt.sight = JsonOf<core::Sight>(columns);
   return row;
 }
 
@@ -202,7 +202,8 @@ absl::Status AddLabels(Database& database, const RunsByNumber& runs, const std::
 // --- Runs -----------------------------------------------------------------------------------------
 
 const std::string_view kRunColumns =
-    "n, slug, owner, project, snapshot_id, priority, created_at_us, snapshot_available, removed_at_us";
+    "n, slug, owner, project, snapshot_id, priority, created_at_us, snapshot_available, removed_at_us, "
+    "after_runs, array_limit";
 
 core::Run ReadRun(Columns& columns) {
   core::Run run;
@@ -215,6 +216,8 @@ core::Run ReadRun(Columns& columns) {
   run.created_at = columns.Time();
   run.snapshot_available = columns.Bool();
   run.removed_at = columns.OptionalTime();
+  run.after = JsonOf<std::vector<core::RunDependency>>(columns);
+  run.array_limit = columns.Int32();
   return run;
 }
 
@@ -232,7 +235,8 @@ absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary
   static const std::string sql = UpsertSql("run", fmt::format("{}, {}", kRunColumns, kept), "n", kept);
   TP_RETURN_IF_ERROR(Query(database, sql)
                          .Bind(run.n, run.slug, run.owner, run.project, run.snapshot_id, run.priority, run.created_at,
-                               run.snapshot_available, run.removed_at, summary.word, summary.retry_count, changed_at)
+                               run.snapshot_available, run.removed_at, Encode(run.after), run.array_limit, summary.word,
+                               summary.retry_count, changed_at)
                          .Run());
   return WriteLabels(database, run);
 }
@@ -296,8 +300,8 @@ core::Step ReadStep(Columns& columns) {
   std::string failure_sentence = columns.Text();
   if (failure_kind) step.failure = core::Failure{*failure_kind, std::move(failure_sentence)};
   step.exit = columns.Text();
-  step.spec = Json<core::StepSpec>(columns);
-  step.past = Json<std::vector<core::PastAttempt>>(columns);
+  step.spec = JsonOf<core::StepSpec>(columns);
+  step.past = JsonOf<std::vector<core::PastAttempt>>(columns);
   return step;
 }
 
@@ -354,7 +358,7 @@ OutboxRow ReadOutbox(Columns& columns) {
   row.kind = columns.Enum<OutboxKind>();
   row.level = columns.Enum<StopLevel>();
   row.backend = columns.Text();
-  row.target = Json<AttemptTarget>(columns);
+  row.target = JsonOf<AttemptTarget>(columns);
   row.created_at = columns.Time();
   return row;
 }
@@ -508,7 +512,7 @@ core::QuotaRule ReadQuotaRule(Columns& columns) {
   rule.user = columns.Text();
   rule.from = columns.OptionalTime();
   rule.until = columns.OptionalTime();
-  rule.limits = Json<core::QuotaLimits>(columns);
+  rule.limits = JsonOf<core::QuotaLimits>(columns);
   rule.set_at = columns.Time();
   rule.set_by = columns.Text();
   return rule;

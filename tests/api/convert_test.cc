@@ -93,6 +93,47 @@ TEST(Convert, APipelineSpeaksThroughTheStepThatDecides) {
   EXPECT_EQ(partial.steps(1).spec().after().when(), v1::AFTER_WHEN_SUCCESS);
 }
 
+core::RunWithSteps Array() {
+  core::RunWithSteps run = QueuedRun(7, "ana");
+  run.run.array_limit = 2;
+  run.run.after.push_back({.run = 3, .id = "train-3", .when = core::AfterWhen::kAlways, .outcome = {}});
+  for (int32_t index = 0; index < 4; ++index) {
+    if (index > 0) run.steps.push_back(run.steps[0]);
+    run.steps.back().ref.step = index;
+    run.steps.back().spec.array_index = 10 * index;
+  }
+  run.steps[0].state = JobState::kSucceeded;
+  run.steps[1].state = JobState::kFailed;
+  return run;
+}
+
+TEST(Convert, AnArrayIsCountedAndSaysItsCommandOnce) {
+  const v1::Run run = Shown(Array());
+  EXPECT_EQ(run.state_text(), "QUEUED (1 succeeded, 1 failed of 4 tasks)");
+  EXPECT_EQ(run.array().tasks(), 4);
+  EXPECT_EQ(run.array().limit(), 2);
+  EXPECT_EQ(run.array().queued(), 2);
+  EXPECT_EQ(run.array().succeeded(), 1);
+  EXPECT_EQ(run.array().failed(), 1);
+  ASSERT_EQ(run.steps_size(), 4);
+  EXPECT_GT(run.steps(0).spec().argv_size(), 0);
+  EXPECT_EQ(run.steps(3).spec().argv_size(), 0);
+  EXPECT_EQ(run.steps(3).spec().array_index(), 30);
+  ASSERT_EQ(run.after_size(), 1);
+  EXPECT_EQ(run.after(0).run(), "train-3");
+  EXPECT_EQ(run.after(0).when(), v1::AFTER_WHEN_ALWAYS);
+  EXPECT_EQ(run.after(0).outcome(), v1::RUN_STATE_UNSPECIFIED);
+}
+
+TEST(Convert, InAListOneTaskSpeaksForTheArray) {
+  const v1::Run run =
+      ToProto(loop::LiveRun{.run = Array(), .gates = {}, .shapes = {}}, Environment::kShown, kNow, Tasks::kSpeaking);
+  ASSERT_EQ(run.steps_size(), 1);
+  EXPECT_EQ(run.steps(0).index(), 3);
+  EXPECT_EQ(run.reason(), run.steps(0).reason());
+  EXPECT_GT(run.steps(0).spec().argv_size(), 0);
+}
+
 TEST(Convert, EnvironmentIsMaskedAndLeftOut) {
   core::RunWithSteps run = QueuedRun(1, "ana");
   run.steps[0].spec.env = {{"LR", "0.1"}, {"HF_TOKEN", "hunter2"}, {"URL", "https://ana:hunter2@host/x"}};

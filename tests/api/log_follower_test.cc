@@ -59,6 +59,73 @@ TEST_F(LogFollowerTest, PiecesSayOfWhichStepTheyAre) {
   }
 }
 
+// A run of two steps: the first over, with `trained` in its log.
+core::RunWithSteps Pipeline(const core::RunWithSteps& running) {
+  core::RunWithSteps pipeline = EndedRun(running, core::JobState::kSucceeded);
+  pipeline.steps.push_back(pipeline.steps[0]);
+  pipeline.steps[1].ref.step = 1;
+  pipeline.steps[1].spec.name = "eval";
+  pipeline.steps[1].spec.after = core::After{.step = 0, .when = core::AfterWhen::kSuccess};
+  return pipeline;
+}
+
+TEST_F(LogFollowerTest, AllStepsComeOneAfterAnotherWithTheirNames) {
+  core::RunWithSteps pipeline = Pipeline(running_);
+  pipeline.steps[1].attempts = 2;
+  dir_.Write(File(1, "0-0.log"), "trained");
+  dir_.Write("ana/train-7/attempts/eval-1/0-0.log", "failed");
+  dir_.Write("ana/train-7/attempts/eval-2/0-0.log", "evaluated");
+  LogFollower follower = Make({});
+  ASSERT_TRUE(follower.Update(pipeline).ok());
+  const auto first = follower.Next();
+  ASSERT_TRUE(first.ok() && *first) << first.status();
+  EXPECT_EQ((*first)->step_name, "main");
+  EXPECT_EQ((*first)->bytes.data, "trained");
+  const auto second = follower.Next();
+  ASSERT_TRUE(second.ok() && *second) << second.status();
+  EXPECT_EQ((*second)->step_name, "eval");
+  EXPECT_EQ((*second)->bytes.data, "evaluated") << "of each step the newest attempt";
+  EXPECT_EQ(Drain(follower), "");
+  EXPECT_TRUE(follower.finished());
+}
+
+TEST_F(LogFollowerTest, FollowingTakesUpStepsAsTheyStart) {
+  core::RunWithSteps pipeline = Pipeline(running_);
+  pipeline.steps[1].state = core::JobState::kQueued;
+  pipeline.steps[1].attempts = 0;
+  pipeline.steps[1].past.clear();
+  dir_.Write(File(1, "0-0.log"), "trained");
+  LogFollower follower = Make({.follow = true});
+  ASSERT_TRUE(follower.Update(pipeline).ok());
+  EXPECT_EQ(Drain(follower), "[0-0]trained");
+  EXPECT_FALSE(follower.finished());
+  dir_.Write("ana/train-7/attempts/eval-1/0-0.log", "evaluated");
+  ASSERT_TRUE(follower.Update(Pipeline(running_)).ok());
+  EXPECT_EQ(Drain(follower), "[0-0]evaluated");
+  EXPECT_TRUE(follower.finished());
+}
+
+TEST_F(LogFollowerTest, ATailIsOfTheNewestStep) {
+  dir_.Write(File(1, "0-0.log"), "trained\n");
+  dir_.Write("ana/train-7/attempts/eval-1/0-0.log", "a\nb\n");
+  for (const bool follow : {false, true}) {
+    LogFollower follower = Make({.tail_lines = 1, .follow = follow});
+    ASSERT_TRUE(follower.Update(Pipeline(running_)).ok());
+    EXPECT_EQ(Drain(follower), "[0-0]b\n");
+    EXPECT_TRUE(follower.finished());
+  }
+}
+
+TEST_F(LogFollowerTest, OfEachStepTheRanksItHas) {
+  dir_.Write(File(1, "0-0.log"), "");
+  dir_.Write(File(1, "0-1.log"), "second rank");
+  dir_.Write("ana/train-7/attempts/eval-1/0-0.log", "evaluated");
+  LogFollower follower = Make({.ranks = {"0-1"}});
+  ASSERT_TRUE(follower.Update(Pipeline(running_)).ok());
+  EXPECT_EQ(Drain(follower), "[0-1]second rank");
+  EXPECT_TRUE(follower.finished());
+}
+
 TEST_F(LogFollowerTest, FollowEndsWhenTheRunIsOverAndEverythingIsRead) {
   LogFollower follower = Make({.follow = true});
   ASSERT_TRUE(follower.Update(running_).ok());

@@ -127,6 +127,29 @@ TEST(ParseSubmit, NamesTheFieldAtFault) {
   }
 }
 
+TEST(ParseSubmit, AnArrayIsOfOneStepAndOfABoundedSize) {
+  v1::SubmitRunRequest request = Minimal();
+  request.set_array("0-3%2");
+  request.set_hold(true);
+  const auto submit = ParseSubmit(request);
+  ASSERT_TRUE(submit.ok()) << submit.status();
+  EXPECT_EQ(submit->array->indices.size(), 4u);
+  EXPECT_EQ(submit->array->limit, 2);
+  EXPECT_TRUE(submit->hold);
+
+  request.set_array("0-");
+  EXPECT_EQ(FieldOf(ParseSubmit(request).status()), "array");
+  request.set_array("0-999");
+  request.mutable_steps(0)->add_argv(std::string(64 * 1024, 'x'));
+  EXPECT_EQ(FieldOf(ParseSubmit(request).status()), "array") << "64 MiB in all";
+  request = Minimal();
+  request.set_array("0-3");
+  request.mutable_steps(0)->set_name("main");
+  request.add_steps()->add_argv("true");
+  request.mutable_steps(1)->set_name("eval");
+  EXPECT_EQ(FieldOf(ParseSubmit(request).status()), "array");
+}
+
 TEST(RequestId, RequiredAndPrintable) {
   EXPECT_TRUE(CheckRequestId("3f2a-1").ok());
   for (const std::string& bad : {std::string(), std::string("a b"), std::string("a\n"), std::string(129, 'a')}) {

@@ -43,6 +43,42 @@ class RunServiceTest : public ServerTest {
   std::unique_ptr<v1::RunService::Stub> stub_;
 };
 
+TEST_F(RunServiceTest, ARecipeFillsInWhatTheStepLeavesOpen) {
+  registry_.recipes["export"] = {.description = "",
+                                 .argv = {"python3", "export.py"},
+                                 .profiles = {"h200:8"},
+                                 .image = "exporter",
+                                 .env = {{"A", "recipe"}, {"B", "recipe"}},
+                                 .time_limit = absl::Minutes(10)};
+  AcceptSubmissions(7);
+  v1::SubmitRunRequest request = TrueRequest("r-1");
+  request.mutable_steps(0)->set_name("main");
+  v1::StepSpec& step = *request.add_steps();
+  step.set_name("export");
+  step.set_recipe("export");
+  (*step.mutable_env())["A"] = "tp.yaml";
+  v1::SubmitRunResponse response;
+  const grpc::Status status = stub_->SubmitRun(As("ana").get(), request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const std::vector<loop::Command> commands = loop_.commands();
+  const auto& submit = std::get<loop::SubmitRun>(commands.at(0).action);
+  ASSERT_EQ(submit.steps.size(), 2u);
+  EXPECT_THAT(submit.steps[1].argv, ElementsAre("python3", "export.py"));
+  EXPECT_THAT(submit.steps[1].profiles, ElementsAre("h200:8"));
+  EXPECT_EQ(submit.steps[1].image, "exporter");
+  EXPECT_EQ(submit.steps[1].env.at("A"), "tp.yaml");
+  EXPECT_EQ(submit.steps[1].env.at("B"), "recipe");
+  EXPECT_EQ(submit.steps[1].time_limit, absl::Minutes(10));
+  EXPECT_EQ(submit.steps[1].after, (core::After{0, core::AfterWhen::kSuccess}));
+
+  request.set_request_id("r-2");
+  request.mutable_steps(1)->set_recipe("exprt");
+  const grpc::Status unknown = stub_->SubmitRun(As("ana").get(), request, &response);
+  EXPECT_EQ(unknown.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(unknown.error_message(),
+              HasSubstr("no recipe is called 'exprt': did you mean export? recipes here are export"));
+}
+
 TEST_F(RunServiceTest, SubmitGoesThroughTheLoop) {
   AcceptSubmissions(7);
   v1::SubmitRunResponse response;

@@ -40,7 +40,12 @@ const Calls& AllCalls() {
         {{"ls", "-o", "wide"}, false},
         {{"ls", "-o", "name"}, false},
         {{"ls", "-o", "yaml", "-n", "1"}, false}}},
-      {"show", {{{"show", "train-43"}}, {{"show", "eval-40"}}, {{"show", "old-39"}}}},
+      {"show",
+       {{{"show", "train-43"}},
+        {{"show", "eval-40"}},
+        {{"show", "old-39"}},
+        {{"show", "pipe-44"}, false},
+        {{"show", "sweep-45"}}}},
       {"queue", {{{"queue"}}, {{"queue", "-o", "wide"}, false}, {{"queue", "-n", "1"}, false}}},
       {"why", {{{"why", "train-43"}}, {{"why", "eval-40"}}}},
       {"logs", {{{"logs", "eval-40"}, false}}},
@@ -153,11 +158,63 @@ v1::Run RemovedRun() {
   return run;
 }
 
+v1::Run PipelineRun() {
+  v1::Run run = MakeRun(44, "pipe", v1::RUN_STATE_RUNNING, absl::Minutes(50));
+  run.set_state_text("RUNNING (export, step 2 of 4)");
+  run.mutable_steps(0)->set_state(v1::JOB_STATE_SUCCEEDED);
+  run.mutable_steps(0)->set_state_text("SUCCEEDED");
+  const auto add = [&run](const std::string& name, v1::JobState state, v1::AfterWhen when, const std::string& after) {
+    v1::Step& step = *run.add_steps();
+    step = run.steps(0);
+    step.set_index(run.steps_size());
+    step.mutable_spec()->set_name(name);
+    step.set_state(state);
+    step.set_state_text(v1::JobState_Name(state).substr(sizeof("JOB_STATE_") - 1));
+    step.mutable_spec()->mutable_after()->set_step(after);
+    step.mutable_spec()->mutable_after()->set_when(when);
+  };
+  add("export", v1::JOB_STATE_RUNNING, v1::AFTER_WHEN_SUCCESS, "main");
+  add("eval", v1::JOB_STATE_QUEUED, v1::AFTER_WHEN_SUCCESS, "export");
+  run.mutable_steps(2)->set_reason("DEPENDENCY: waits for step 2 (export), which is RUNNING");
+  add("tidy", v1::JOB_STATE_STOPPED, v1::AFTER_WHEN_FAILURE, "main");
+  run.mutable_steps(3)->set_reason("step main ended SUCCEEDED, so this step can never run");
+  return run;
+}
+
+v1::Run ArrayRun() {
+  v1::Run run = MakeRun(45, "sweep", v1::RUN_STATE_RUNNING, absl::Minutes(50));
+  run.set_state_text("RUNNING (1 running, 1 failed of 1000 tasks)");
+  v1::RunDependency& after = *run.add_after();
+  after.set_run("train-41");
+  after.set_when(v1::AFTER_WHEN_ALWAYS);
+  after.set_outcome(v1::RUN_STATE_FAILED);
+  v1::ArrayStatus& array = *run.mutable_array();
+  array.set_tasks(1000);
+  array.set_limit(16);
+  array.set_running(1);
+  array.set_failed(1);
+  array.set_queued(998);
+  run.mutable_steps(0)->mutable_spec()->set_array_index(0);
+  run.mutable_steps(0)->mutable_spec()->set_name("task-0");
+  v1::Step& failed = *run.add_steps();
+  failed.set_index(2);
+  failed.mutable_spec()->set_array_index(7);
+  failed.set_state(v1::JOB_STATE_FAILED);
+  failed.set_reason("rank 0-0: exit 3: its log says why");
+  v1::Step& waiting = *run.add_steps();
+  waiting.set_index(3);
+  waiting.mutable_spec()->set_array_index(14);
+  waiting.set_state(v1::JOB_STATE_QUEUED);
+  return run;
+}
+
 class GoldenTest : public CommandTest, public testing::WithParamInterface<std::string> {
  protected:
   GoldenTest() {
     Script& script = server_.script();
-    script.runs = {QueuedRun(), MakeRun(41, "big", v1::RUN_STATE_RUNNING, absl::Hours(26)), FailedRun(), RemovedRun()};
+    script.runs = {QueuedRun(),   MakeRun(41, "big", v1::RUN_STATE_RUNNING, absl::Hours(26)),
+                   FailedRun(),   RemovedRun(),
+                   PipelineRun(), ArrayRun()};
     script.runs[1].mutable_steps(0)->mutable_attempt()->add_nodes("n1");
     script.notes = {"LR=0.1 replaces 0.2 of the profile"};
     script.steer_note = "noted";

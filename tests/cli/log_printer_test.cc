@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "cli/unique_fd.h"
+#include "base/fd.h"
 #include "temp_dir.h"
 
 namespace tp::cli {
@@ -37,6 +37,22 @@ TEST_F(LogPrinterTest, PrintsBytesAsTheyAre) {
   ASSERT_TRUE(printer.Accept(Chunk("0-0", 6, std::string("\xff\0z", 3))).ok());
   ASSERT_TRUE(printer.Finish().ok());
   EXPECT_EQ(Printed(), std::string("a\x1b[2J\r\xff\0z", 9));
+}
+
+TEST_F(LogPrinterTest, StepsHaveTitles) {
+  LogPrinter printer(out_.get(), false);
+  const auto named = [](const std::string& name, int32_t step, int32_t attempt, const std::string& data) {
+    v1::ReadLogResponse chunk = Chunk("0-0", 0, data, attempt, step);
+    chunk.set_step_name(name);
+    return chunk;
+  };
+  ASSERT_TRUE(printer.Accept(named("main", 1, 2, "trained")).ok());
+  ASSERT_TRUE(printer.Accept(named("ex\x1bport", 2, 1, "exported\n")).ok());
+  ASSERT_TRUE(printer.Accept(named("eval", 3, 1, "done\n")).ok());
+  ASSERT_TRUE(printer.Finish().ok());
+  EXPECT_EQ(
+      Printed(),
+      "==> step 1 main, attempt 2 <==\ntrained\n\n==> step 2 ex\\x1bport <==\nexported\n\n==> step 3 eval <==\ndone\n");
 }
 
 TEST_F(LogPrinterTest, PrintsNothingTwiceAfterReopening) {

@@ -47,11 +47,69 @@ TEST_F(SubmitCommandTest, SendsWhatWasAsked) {
 }
 
 TEST_F(SubmitCommandTest, SaysWhatOfTheProjectFileIsNotDoneYet) {
-  project_.Write("tp.yaml", "steps: {export: {command: [true]}}\nnotify: [{to: bob@example.org, on: [failed]}]\n");
+  project_.Write("tp.yaml", "notify: [{to: bob@example.org, on: [failed]}]\n");
   const Finished tp = Tp({"submit", "--", "python3", "train.py"});
   EXPECT_EQ(tp.exit_code, 0) << tp.err;
-  EXPECT_THAT(tp.err, HasSubstr("steps in tp.yaml: this version runs the command alone"));
   EXPECT_THAT(tp.err, HasSubstr("notify in tp.yaml: this version sends nothing yet"));
+}
+
+constexpr char kPipeline[] = R"(env: {A: project, B: project}
+image: base
+then: [export]
+steps:
+  export: {command: python3 export.py, env: {B: step}, image: exporter, time_limit: 10m}
+  clean: {command: [rm, -r, scratch], profile: cpu, after: {step: main, when: always}}
+  report: {command: report, after: {when: failure}}
+)";
+
+TEST_F(SubmitCommandTest, ThenAddsStepsOfTheProjectAndRecipes) {
+  project_.Write("tp.yaml", kPipeline);
+  const Finished tp = Tp({"submit", "--env", "C=flag", "--time-limit", "2h", "--then", "export", "--then", "eval",
+                          "--then", "clean", "--then", "report", "--", "python3", "train.py"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  const v1::SubmitRunRequest request = server_.asked().submits.at(0);
+  ASSERT_EQ(request.steps_size(), 5);
+  EXPECT_EQ(request.steps(0).name(), "main");
+  EXPECT_EQ(request.steps(0).image(), "base");
+  const v1::StepSpec& exporting = request.steps(1);
+  EXPECT_EQ(exporting.name(), "export");
+  EXPECT_THAT(exporting.argv(), ElementsAre("sh", "-c", "python3 export.py"));
+  EXPECT_EQ(exporting.env().at("A"), "project");
+  EXPECT_EQ(exporting.env().at("B"), "step");
+  EXPECT_EQ(exporting.explicit_env().at("C"), "flag");
+  EXPECT_EQ(exporting.image(), "exporter");
+  EXPECT_EQ(exporting.time_limit().seconds(), 600);
+  EXPECT_FALSE(exporting.has_after()) << "the step before, on success, is the server's default";
+  EXPECT_EQ(exporting.recipe(), "");
+  const v1::StepSpec& eval = request.steps(2);
+  EXPECT_EQ(eval.recipe(), "eval") << "what tp.yaml does not know may be a recipe of the deployment";
+  EXPECT_EQ(eval.argv_size(), 0);
+  EXPECT_EQ(eval.image(), "base");
+  EXPECT_EQ(request.steps(3).after().step(), "main");
+  EXPECT_EQ(request.steps(3).after().when(), v1::AFTER_WHEN_ALWAYS);
+  EXPECT_THAT(request.steps(3).profiles(), ElementsAre("cpu"));
+  EXPECT_EQ(request.steps(4).after().step(), "clean") << "the step before";
+  EXPECT_EQ(request.steps(4).after().when(), v1::AFTER_WHEN_FAILURE);
+}
+
+TEST_F(SubmitCommandTest, TheProjectMayListTheStepsThatFollow) {
+  project_.Write("tp.yaml", kPipeline);
+  EXPECT_EQ(Tp({"submit", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(Tp({"submit", "--no-then", "--", "true"}).exit_code, 0);
+  EXPECT_EQ(Tp({"submit", "--then", "clean", "--", "true"}).exit_code, 0);
+  ASSERT_EQ(server_.asked().submits.at(0).steps_size(), 2);
+  EXPECT_EQ(server_.asked().submits.at(0).steps(1).name(), "export");
+  EXPECT_EQ(server_.asked().submits.at(1).steps_size(), 1);
+  ASSERT_EQ(server_.asked().submits.at(2).steps_size(), 2);
+  EXPECT_EQ(server_.asked().submits.at(2).steps(1).name(), "clean");
+}
+
+TEST_F(SubmitCommandTest, AStepNeedsTheOneItComesAfter) {
+  project_.Write("tp.yaml", "steps:\n  a: {command: a}\n  b: {command: b, after: {step: a}}\n");
+  const Finished tp = Tp({"submit", "--then", "b", "--", "true"});
+  EXPECT_EQ(tp.exit_code, 2);
+  EXPECT_THAT(tp.err, HasSubstr("step b comes after a in tp.yaml: write --then a before it"));
+  EXPECT_THAT(server_.asked().submits, SizeIs(0));
 }
 
 TEST_F(SubmitCommandTest, UploadsTheDirectoryOnce) {

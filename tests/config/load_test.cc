@@ -338,7 +338,7 @@ TEST(Load, ProblemsOfBothFilesAreToldTogether) {
   EXPECT_EQ(Message(loaded.status()),
             "tpd.yaml:1:1: unknown key 'a' in tpd.yaml; there are server, storage, snapshots, scheduling, quotas, "
             "accounting, platform, jobs\n"
-            "registry.yaml:1:1: unknown key 'b' in registry.yaml; there are frameworks, series, profiles");
+            "registry.yaml:1:1: unknown key 'b' in registry.yaml; there are frameworks, series, profiles, recipes");
 }
 
 // --- Directories ------------------------------------------------------------------------------------

@@ -1,8 +1,4 @@
-"""What keeps a run from starting: each gate with a real tpd, its sentence read through `tp`.
-
-DEPENDENCY is not here: `tp submit` sends runs of one step, which wait for no other. Its sentence is tested
-in tests/core/gates_test.cc.
-"""
+"""What keeps a run from starting: each gate with a real tpd, its sentence read through `tp`."""
 
 import getpass
 import json

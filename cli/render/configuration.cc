@@ -70,6 +70,7 @@ std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl
                      "\n" + EscapeControl(fmt::format("files {}", status.source_sha256())) + "\n";
   if (status.differs_on_disk()) page += "the files on disk are not what is in force\n";
   page += RestartLine(status.restart_keys());
+  for (const std::string& fault : status.card_faults()) page += EscapeControl(fault) + "\n";
   if (!status.has_last_fault()) return page;
   page += fmt::format("the last reload failed {}:\n", RelativeTime(FromProto(status.last_fault().at()), now));
   for (const std::string& problem : status.last_fault().problems()) page += "  " + EscapeControl(problem) + "\n";

@@ -1,5 +1,8 @@
-// Which cards are held, as committed.
+// Which cards are held, as committed, and what is wrong with that.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/placement.h"
@@ -10,5 +13,8 @@ namespace tp::api {
 
 // Reads the live runs page by page.
 absl::StatusOr<core::Capacity> CommittedCapacity(store::Reader& reader, const core::Registry& registry);
+
+// core::CardCheck over them.
+absl::StatusOr<std::vector<std::string>> CommittedCardFaults(store::Reader& reader, const core::Registry& registry);
 
 }  // namespace tp::api

@@ -3,6 +3,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "api/committed_capacity.h"
 #include "api/convert.h"
@@ -71,6 +72,8 @@ absl::Status Status(Context& context, v1::GetRegistryStatusResponse* response) {
   }
   response->set_differs_on_disk(status.differs_on_disk);
   for (const std::string& key : status.restart_keys) response->add_restart_keys(key);
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> faults, CommittedCardFaults(context.reader, *context.registry()));
+  for (const std::string& fault : faults) response->add_card_faults(fault);
   return absl::OkStatus();
 }
 

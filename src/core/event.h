@@ -92,9 +92,10 @@ struct SignalAttempt {
   bool operator==(const SignalAttempt&) const = default;
 };
 struct RemoveAttempt {};
-// The attempt's metered interval is final: write its ledger rows.
+// The attempt's metered interval is final: write its ledger rows. `ranks` are those that it was closed by.
 struct SettleMeter {
   Meter meter;
+  std::vector<RankObservation> ranks;
 };
 
 using Effect = std::variant<LaunchAttempt, FenceAttempt, SignalAttempt, RemoveAttempt, SettleMeter>;

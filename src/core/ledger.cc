@@ -115,6 +115,42 @@ std::vector<MonthPart> SplitByMonth(int64_t start_unix_ms, int64_t end_unix_ms, 
   }
 }
 
+// From one moment to the other, backwards where that is the earlier one; the first part begins at `from`.
+std::vector<MonthPart> PartsBetween(int64_t from_unix_ms, int64_t to_unix_ms, absl::TimeZone zone) {
+  if (from_unix_ms <= to_unix_ms) return SplitByMonth(from_unix_ms, to_unix_ms, zone);
+  std::vector<MonthPart> parts = SplitByMonth(to_unix_ms, from_unix_ms, zone);
+  std::reverse(parts.begin(), parts.end());
+  for (MonthPart& part : parts) std::swap(part.start_unix_ms, part.end_unix_ms);
+  return parts;
+}
+
+std::vector<LedgerRow> RowsOf(const LedgerOwner& owner, const std::vector<MonthPart>& parts,
+                              const std::vector<PoolPlacement>& pools) {
+  std::vector<LedgerRow> rows;
+  for (size_t pool = 0; pool < pools.size(); ++pool) {
+    for (const MonthPart& part : parts) {
+      LedgerRow row;
+      row.run = owner.step.run;
+      row.step = owner.step.step;
+      row.attempt = owner.attempt;
+      row.pool = static_cast<int32_t>(pool);
+      row.series = pools[pool].series;
+      row.profile = pools[pool].profile;
+      row.owner = owner.owner;
+      row.project = owner.project;
+      row.month = part.month;
+      row.cards = pools[pool].cards();
+      row.start_unix_ms = part.start_unix_ms;
+      row.end_unix_ms = part.end_unix_ms;
+      row.gpu_ms = (part.end_unix_ms - part.start_unix_ms) * row.cards;
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+int64_t StartUnixMs(const Meter& meter) { return meter.opened.unix_us / kUsPerMs; }
+
 // --- Hashing --------------------------------------------------------------------------------------
 
 void AppendField(std::string& bytes, std::string_view field) {
@@ -169,29 +205,25 @@ Month MonthOf(absl::Time at, absl::TimeZone zone) {
 
 std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter, const std::vector<PoolPlacement>& pools,
                                   absl::TimeZone zone) {
-  const int64_t start_unix_ms = meter.opened.unix_us / kUsPerMs;
-  const std::vector<MonthPart> parts = SplitByMonth(start_unix_ms, start_unix_ms + MeteredMs(meter), zone);
-  std::vector<LedgerRow> rows;
-  for (size_t pool = 0; pool < pools.size(); ++pool) {
-    for (const MonthPart& part : parts) {
-      LedgerRow row;
-      row.run = owner.step.run;
-      row.step = owner.step.step;
-      row.attempt = owner.attempt;
-      row.pool = static_cast<int32_t>(pool);
-      row.series = pools[pool].series;
-      row.profile = pools[pool].profile;
-      row.owner = owner.owner;
-      row.project = owner.project;
-      row.month = part.month;
-      row.cards = pools[pool].cards();
-      row.start_unix_ms = part.start_unix_ms;
-      row.end_unix_ms = part.end_unix_ms;
-      row.gpu_ms = (part.end_unix_ms - part.start_unix_ms) * row.cards;
-      row.flagged = meter.flagged;
-      row.evidence = meter.evidence;
-      rows.push_back(std::move(row));
-    }
+  const int64_t start_unix_ms = StartUnixMs(meter);
+  std::vector<LedgerRow> rows =
+      RowsOf(owner, SplitByMonth(start_unix_ms, start_unix_ms + MeteredMs(meter), zone), pools);
+  for (LedgerRow& row : rows) {
+    row.flagged = meter.flagged;
+    row.evidence = meter.evidence;
+  }
+  return rows;
+}
+
+std::vector<LedgerRow> DeltaRows(const LedgerOwner& owner, const Meter& flagged, const Meter& corrected,
+                                 const std::vector<PoolPlacement>& pools, absl::TimeZone zone) {
+  const int64_t start_unix_ms = StartUnixMs(flagged);
+  std::vector<LedgerRow> rows = RowsOf(
+      owner, PartsBetween(start_unix_ms + MeteredMs(flagged), start_unix_ms + MeteredMs(corrected), zone), pools);
+  for (LedgerRow& row : rows) {
+    row.delta = true;
+    row.flagged = corrected.flagged;
+    row.evidence = corrected.evidence;
   }
   return rows;
 }

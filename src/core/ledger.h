@@ -65,6 +65,12 @@ struct LedgerOwner {
 std::vector<LedgerRow> LedgerRows(const LedgerOwner& owner, const Meter& meter, const std::vector<PoolPlacement>& pools,
                                   absl::TimeZone zone);
 
+// What a flagged end was wrong by: from where `flagged` was closed to where `corrected` is, a row per pool and
+// month, backwards and negative where too much was billed. With the rows of `flagged` they sum exactly to the
+// rows of `corrected`. Both meters opened alike.
+std::vector<LedgerRow> DeltaRows(const LedgerOwner& owner, const Meter& flagged, const Meter& corrected,
+                                 const std::vector<PoolPlacement>& pools, absl::TimeZone zone);
+
 // The full hour in which something ended: as of then use counts in a share, so that it is the same whether it
 // was told one by one or summed up by the hour.
 inline constexpr int64_t kHourMs = 3'600'000;

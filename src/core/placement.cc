@@ -14,11 +14,12 @@ constexpr int kMaxCards = 64;
 
 uint64_t LowestCards(int count) { return count >= kMaxCards ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
+// Nothing of a card that no node can have.
+uint64_t BitOf(int card) { return card >= 0 && card < kMaxCards ? uint64_t{1} << card : 0; }
+
 uint64_t MaskOf(const std::vector<int>& cards) {
   uint64_t mask = 0;
-  for (const int card : cards) {
-    if (card >= 0 && card < kMaxCards) mask |= uint64_t{1} << card;
-  }
+  for (const int card : cards) mask |= BitOf(card);
   return mask;
 }
 
@@ -83,10 +84,11 @@ void Capacity::FindNeighbours() {
 // What held something keeps it, in the registry or not: its attempt still lives.
 void Capacity::KeepHeld(const std::vector<NodeCards>& before) {
   for (const NodeCards& old : before) {
-    if (old.held == 0 && !old.place_held) continue;
+    if (old.held == 0 && old.place_holders == 0) continue;
     NodeCards& now = nodes_[NodeOf(old.name)];
     now.held = old.held;
-    now.place_held = old.place_held;
+    now.more_holders = old.more_holders;
+    now.place_holders = old.place_holders;
     if (now.address.empty()) now.address = old.address;
   }
 }
@@ -112,7 +114,7 @@ uint64_t Capacity::FreeOf(size_t node, const Assume& assume) const {
 
 bool Capacity::PlaceFree(size_t node, const Assume& assume) const {
   if (assume.blocked && assume.blocked->PlaceOf(node)) return false;
-  return !nodes_[node].place_held || (assume.freed && assume.freed->PlaceOf(node));
+  return nodes_[node].place_holders == 0 || (assume.freed && assume.freed->PlaceOf(node));
 }
 
 bool Capacity::Fits(size_t node, const PoolShape& wanted, const Assume& assume) const {
@@ -196,14 +198,31 @@ std::optional<int> Capacity::FreePort(const std::set<int>& taken) const {
   return std::nullopt;
 }
 
+void Capacity::TakeCard(NodeCards& node, int card) {
+  if ((node.held & BitOf(card)) != 0) {
+    ++node.more_holders[card];
+  } else {
+    node.held |= BitOf(card);
+  }
+}
+
+void Capacity::ReleaseCard(NodeCards& node, int card) {
+  const auto more = node.more_holders.find(card);
+  if (more == node.more_holders.end()) {
+    node.held &= ~BitOf(card);
+  } else if (--more->second == 0) {
+    node.more_holders.erase(more);
+  }
+}
+
 void Capacity::Take(const std::vector<PoolPlacement>& placement) {
   for (const PoolPlacement& pool : placement) {
     ports_.insert(pool.master_port);
     next_port_ = (pool.master_port - kFirstPort + 1) % kPortCount;
     for (const RankPlacement& rank : pool.ranks) {
       NodeCards& node = nodes_[NodeOf(rank.node)];
-      node.held |= MaskOf(rank.cards);
-      if (pool.gpus_per_node == 0) node.place_held = true;
+      for (const int card : rank.cards) TakeCard(node, card);
+      if (pool.gpus_per_node == 0) ++node.place_holders;
     }
   }
 }
@@ -213,8 +232,8 @@ void Capacity::Release(const std::vector<PoolPlacement>& placement) {
     ports_.erase(pool.master_port);
     for (const RankPlacement& rank : pool.ranks) {
       NodeCards& node = nodes_[NodeOf(rank.node)];
-      node.held &= ~MaskOf(rank.cards);
-      if (pool.gpus_per_node == 0) node.place_held = false;
+      for (const int card : rank.cards) ReleaseCard(node, card);
+      if (pool.gpus_per_node == 0 && node.place_holders > 0) --node.place_holders;
     }
   }
 }

@@ -68,6 +68,8 @@ class Capacity {
   // Whether the shape could be placed if nothing were held.
   bool CouldEverFit(const ResolvedShape& shape) const;
 
+  // Attempts that hold the same card, which only damage brings about, each keep it: it is free once all of them
+  // have released it.
   void Take(const std::vector<PoolPlacement>& placement);
   void Release(const std::vector<PoolPlacement>& placement);
 
@@ -92,7 +94,8 @@ class Capacity {
     std::string address;
     uint64_t cards = 0;  // that it has
     uint64_t held = 0;
-    bool place_held = false;          // by a rank of a cpu series: a node is one place
+    std::map<int, int> more_holders;  // of held cards: how many besides the first
+    int place_holders = 0;            // ranks of a cpu series: a node is one place
     std::vector<std::string> series;  // that it belongs to
   };
   struct SeriesNodes {
@@ -105,6 +108,8 @@ class Capacity {
 
   void AddSeries(const std::string& name, const Series& series);
   void FindNeighbours();
+  static void TakeCard(NodeCards& node, int card);
+  static void ReleaseCard(NodeCards& node, int card);
   void KeepHeld(const std::vector<NodeCards>& before);
   size_t NodeOf(const std::string& name);
   uint64_t FreeOf(size_t node, const Assume& assume) const;

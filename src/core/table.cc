@@ -482,7 +482,7 @@ void SettleMeterNow(Change& c) {
   Attempt& attempt = *c.step.attempt;
   if (!attempt.meter) return;
   if (!attempt.meter->closed_unix_us) CloseMeter(*attempt.meter, attempt.ranks, attempt.sight.last_alive);
-  c.effects.emplace_back(SettleMeter{*attempt.meter});
+  c.effects.emplace_back(SettleMeter{*attempt.meter, attempt.ranks});
 }
 
 // The commit that releases the attempt's cards.

@@ -28,6 +28,10 @@ class EffectSink {
   // posted to the loop; until Untrack.
   virtual void Track(const std::string& backend, const AttemptTarget& target) = 0;
   virtual void Untrack(const std::string& key) = 0;
+
+  // One observation of an attempt that has been left and is not tracked, posted to the loop like any other. It may
+  // never come: whoever still wants to know asks again.
+  virtual void Look(const std::string& backend, const AttemptTarget& target) = 0;
 };
 
 // The backend that removes run directories: its targets' attempt_dir is a whole run's.

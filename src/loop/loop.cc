@@ -28,6 +28,10 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
     if (row.kind == store::OutboxKind::kSignal) owed_signals_.emplace(row.target.key, row.level);
     outbox_.emplace(id, std::move(row));
   }
+  for (core::Correction& correction : loaded.corrections) {
+    std::string key = correction.target.key;
+    corrections_.emplace(std::move(key), std::move(correction));
+  }
 }
 
 // The first turn knows the time.
@@ -35,6 +39,7 @@ void Loop::IndexAll() {
   for (const auto& [n, run] : runs_) {
     for (const core::Step& step : run.steps) Reindex(run, step);
   }
+  for (const auto& [key, correction] : corrections_) LookForRecordsAt(now_, key);
 }
 
 // What admins set, and what scans and the ledger say.
@@ -92,6 +97,7 @@ std::optional<store::Txn> Loop::Turn(absl::Time now) {
     Take(input);
   }
   TakeTimers();
+  LookWhereOwed();
   TakeWindows();
   TellDependents();
   Plan();
@@ -111,6 +117,7 @@ void Loop::ClockSet(absl::Duration by) {
     }
   }
   for (auto& [at, id] : std::exchange(outbox_retries_, {})) outbox_retries_.emplace(at + by, id);
+  MoveCorrections(by);
   planner_.ClockSet(by);
   WatchAllWindows();
 }
@@ -150,7 +157,7 @@ void Loop::TakeRegistry(std::shared_ptr<const core::Registry> registry) {
 
 void Loop::TakeObserved(const AttemptObserved& observed) {
   const auto found = by_key_.find(observed.key);
-  if (found == by_key_.end()) return;  // late: the attempt has been left
+  if (found == by_key_.end()) return TakeLate(observed);  // the attempt has been left
   const core::StepRef ref = found->second;
   if (absl::Status status = ApplyTo(ref, core::Observed{observed.observation}); !status.ok()) Quarantine(ref, status);
 }
@@ -188,12 +195,14 @@ std::vector<std::function<void()>> Loop::Abandon() {
 }
 
 std::optional<absl::Time> Loop::NextTimer() const {
+  if (counters_.turns == 0) return absl::InfinitePast();  // what was loaded has timers of its own
   std::optional<absl::Time> next;
   const auto earlier = [&](absl::Time at) {
     if (!next || at < *next) next = at;
   };
   if (!timers_.empty()) earlier(timers_.begin()->first);
   if (!outbox_retries_.empty()) earlier(outbox_retries_.begin()->first);
+  if (!record_looks_.empty()) earlier(record_looks_.begin()->first);
   if (!window_timers_.empty()) earlier(window_timers_.begin()->first);
   if (const auto wake = planner_.NextWake()) earlier(*wake);
   return next;

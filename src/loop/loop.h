@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/apply.h"
+#include "core/correction.h"
 #include "core/launch_plan.h"
 #include "core/registry.h"
 #include "core/run.h"
@@ -104,6 +105,7 @@ class Loop {
   const plan::Planner& planner() const { return planner_; }
   // For invariants in tests and the simulator.
   const std::map<int64_t, core::RunWithSteps>& runs() const { return runs_; }
+  const std::map<std::string, core::Correction>& corrections() const { return corrections_; }
 
  private:
   struct CommandMessage {
@@ -186,12 +188,24 @@ class Loop {
   void Enqueue(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
                const core::Effect& effect);
   void Settle(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
-              const core::Meter& meter);
+              const core::SettleMeter& settled);
+  void AddToLedger(std::vector<core::LedgerRow> rows);
   void Send(const store::OutboxRow& row);
   void SendLater(const store::OutboxRow& row, const core::RunWithSteps* run);
   void TakeAnswer(const EffectAnswered& answered);
   void Done(int64_t outbox_id);
   AttemptTarget TargetOf(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt) const;
+
+  // Corrections of flagged ends (loop_corrections.cc)
+  void OweCorrection(const core::LedgerOwner& owner, const core::Attempt& attempt, const AttemptTarget& target,
+                     const core::SettleMeter& settled);
+  void LookWhereOwed();
+  void LookForRecordsAt(absl::Time at, const std::string& key);
+  void TakeLate(const AttemptObserved& observed);
+  void Correct(const core::Correction& correction);
+  void DropCorrection(const std::string& key);
+  void DropCorrectionsOf(int64_t run);
+  void MoveCorrections(absl::Duration by);
 
   // Steps (loop_steps.cc)
   absl::Status ApplyTo(core::StepRef ref, const core::Event& event, std::string* note = nullptr);
@@ -259,6 +273,9 @@ class Loop {
   std::set<std::pair<std::string, StopLevel>> owed_signals_;  // of outbox_, by the attempt's key
   std::map<int64_t, int> outbox_failures_;
   std::set<std::pair<absl::Time, int64_t>> outbox_retries_;
+  std::map<std::string, core::Correction> corrections_;        // that are owed, by the attempt's key
+  std::set<std::pair<absl::Time, std::string>> record_looks_;  // of corrections_: when each is looked at
+  std::map<std::string, absl::Time> record_look_of_;           // of record_looks_, by key
   std::set<std::pair<absl::Time, core::StepRef>> timers_;
   std::map<core::StepRef, absl::Time> timer_of_;
   plan::Planner planner_;

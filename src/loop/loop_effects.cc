@@ -46,7 +46,7 @@ void Loop::Enqueue(const core::RunWithSteps& run, const core::Step& step, const 
                  },
                  [&](const core::RemoveAttempt&) { row.kind = store::OutboxKind::kRemove; },
                  [&](const core::SettleMeter& settle) {
-                   Settle(run, step, attempt, settle.meter);
+                   Settle(run, step, attempt, settle);
                    outbox = false;
                  },
              },
@@ -66,13 +66,20 @@ void Loop::Enqueue(const core::RunWithSteps& run, const core::Step& step, const 
 }
 
 void Loop::Settle(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
-                  const core::Meter& meter) {
+                  const core::SettleMeter& settled) {
   const core::LedgerOwner owner{step.ref, attempt.number, run.run.owner, run.run.project};
-  for (core::LedgerRow& row : core::LedgerRows(owner, meter, attempt.placement, settings_.accounting_zone)) {
+  AddToLedger(core::LedgerRows(owner, settled.meter, attempt.placement, settings_.accounting_zone));
+  if (!core::AwaitsRecords(settled.meter, settled.ranks)) return;
+  OweCorrection(owner, attempt, TargetOf(run, step, attempt), settled);
+}
+
+void Loop::AddToLedger(std::vector<core::LedgerRow> rows) {
+  for (core::LedgerRow& row : rows) {
     store::ChainRow(row, meta_);
     planner_.AddSettled(row.month, row.owner, row.gpu_ms);
     planner_.AddUse(row.owner, row.end_unix_ms, row.gpu_ms);
     batch_.txn.ledger.push_back(std::move(row));
+    batch_.changed = true;
   }
 }
 

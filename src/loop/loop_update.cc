@@ -87,6 +87,7 @@ absl::StatusOr<Answer> Loop::Remove(const Command& command, const RemoveRun& rem
     answer.note = "removed; usage and audit stay";
     batch_.txn.runs.push_back(run.run);
     OweRemoval(run.run);
+    DropCorrectionsOf(run.run.n);
     LogOver(run, "removed", fmt::format("by {}", command.who.user));
     RememberOver(run);
   }

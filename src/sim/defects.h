@@ -20,8 +20,11 @@ struct Defects {
   bool claims_ignored = false;    // by ranks
   bool unknown_is_absent = false;
   bool clock_set_ignored = false;
-  bool quotas_forgotten = false;    // at a restart no rule is in force
-  bool requests_forgotten = false;  // the same request id is another request
+  bool quotas_forgotten = false;         // at a restart no rule is in force
+  bool requests_forgotten = false;       // the same request id is another request
+  bool corrections_forgotten = false;    // at a restart nobody looks for records any more
+  bool corrections_not_durable = false;  // what is still to be corrected is in memory alone
+  bool corrections_kept = false;         // what was corrected stays owed
 };
 
 }  // namespace tp::sim

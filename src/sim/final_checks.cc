@@ -73,6 +73,21 @@ void CheckReload(Server& server, Journal& journal) {
   }
 }
 
+void CheckOwedCorrections(Server& server, Journal& journal) {
+  const auto loaded = server.store().Load();
+  if (!loaded.ok()) return;
+  const std::map<std::string, core::Correction>& owed = server.loop().corrections();
+  if (loaded->corrections.size() != owed.size()) {
+    journal.Break("the store has {} corrections that are owed, the loop {}", loaded->corrections.size(), owed.size());
+  }
+  for (const core::Correction& correction : loaded->corrections) {
+    const auto found = owed.find(correction.target.key);
+    if (found == owed.end() || !(found->second == correction)) {
+      journal.Break("the correction of {} is not stored as it is", correction.target.key);
+    }
+  }
+}
+
 // Whoever followed the events knows the states.
 void CheckEvents(Server& server, Journal& journal) {
   std::map<core::StepRef, JobState> followed;
@@ -130,14 +145,34 @@ void CheckBills(Server& server, const World& world, const Monitor& monitor, Jour
     const bool ran = attempt.AllStarted() && attempt.plan.story != Story::kNoRecords;
     if (ran && !monitor.billed().contains(attempt.ref)) journal.Break("{} ran and is not billed", key);
   }
-  for (const absl::Status& status : {store::CheckLedger(server.store()), store::CheckRuns(server.store()).status()}) {
+  for (const core::AttemptRef& ref : monitor.Uncorrected()) {
+    const AttemptTruth* attempt = world.Find(core::AttemptKey(kDeployment, ref));
+    if (attempt != nullptr && attempt->plan.late_records_us) {
+      journal.Break("{}: its records came late and its bill is not corrected", attempt->key);
+    }
+  }
+  for (const absl::Status& status : {store::CheckLedger(server.store()), store::CheckCorrections(server.store()),
+                                     store::CheckRuns(server.store()).status()}) {
     if (!status.ok()) journal.Break("{}", Message(status));
   }
 }
 
+// What is owed to the engines, and to the ledger where the records show sooner or later.
+std::string WhyOwed(const store::Loaded& loaded, const World& world) {
+  if (!loaded.outbox.empty()) {
+    const store::OutboxRow& row = loaded.outbox.front();
+    return fmt::format("an effect of kind {} is owed to {}", static_cast<int>(row.kind), row.target.key);
+  }
+  for (const core::Correction& correction : loaded.corrections) {
+    const AttemptTruth* attempt = world.Find(correction.target.key);
+    if (attempt != nullptr && attempt->plan.late_records_us) return attempt->key + " is not corrected";
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string Restless(Server& server) {
+std::string Restless(Server& server, const World& world) {
   if (!server.up()) return "tpd is down";
   for (const auto& [n, run] : server.loop().runs()) {
     for (const core::Step& step : run.steps) {
@@ -146,16 +181,16 @@ std::string Restless(Server& server) {
   }
   if (!server.Quiet()) return "a commit is under way";
   const auto loaded = server.store().Load();
-  if (!loaded.ok() || loaded->outbox.empty()) return "";
-  const store::OutboxRow& row = loaded->outbox.front();
-  return fmt::format("an effect of kind {} is owed to {}", static_cast<int>(row.kind), row.target.key);
+  if (!loaded.ok()) return "";
+  return WhyOwed(*loaded, world);
 }
 
-bool AtRest(Server& server) { return Restless(server).empty(); }
+bool AtRest(Server& server, const World& world) { return Restless(server, world).empty(); }
 
 void CheckAtRest(Server& server, const World& world, const Promises& promises, const Monitor& monitor, absl::Time now,
                  Journal& journal) {
   CheckReload(server, journal);
+  CheckOwedCorrections(server, journal);
   CheckEvents(server, journal);
   CheckSubmits(server, promises, journal);
   CheckWorld(server, world, journal);

@@ -13,11 +13,11 @@
 namespace tp::sim {
 
 // Every step is over, PAUSED by somebody, or QUEUED behind a gate that time alone does not open; nothing
-// is owed to an engine.
-bool AtRest(Server& server);
+// is owed to an engine, nor to the ledger for records that will show.
+bool AtRest(Server& server, const World& world);
 
 // Why it is not, for a failure's message.
-std::string Restless(Server& server);
+std::string Restless(Server& server, const World& world);
 
 void CheckAtRest(Server& server, const World& world, const Promises& promises, const Monitor& monitor, absl::Time now,
                  Journal& journal);

@@ -75,12 +75,41 @@ void Monitor::Took(const TakenRow& row) {
 
 void Monitor::Committed(const store::Txn& txn) {
   CheckQuotas(txn);
+  CheckLedger(txn);
+}
+
+void Monitor::CheckLedger(const store::Txn& txn) {
   std::map<core::AttemptRef, std::vector<core::LedgerRow>> bills;
-  for (const core::LedgerRow& row : txn.ledger) bills[{{row.run, row.step}, row.attempt}].push_back(row);
-  for (const auto& [ref, rows] : bills) {
+  std::map<core::AttemptRef, std::vector<core::LedgerRow>> corrections;
+  for (const core::LedgerRow& row : txn.ledger) {
+    (row.delta ? corrections : bills)[{{row.run, row.step}, row.attempt}].push_back(row);
+  }
+  for (auto& [ref, rows] : bills) {
     if (!billed_.insert(ref).second) journal_.Break("run {} attempt {} is billed twice", ref.step.run, ref.attempt);
     CheckBill(core::AttemptKey(kDeployment, ref), rows, world_, journal_);
+    if (rows.front().flagged) flagged_[ref] = std::move(rows);
   }
+  for (auto& [ref, rows] : corrections) CheckCorrection(ref, std::move(rows));
+}
+
+void Monitor::CheckCorrection(const core::AttemptRef& ref, std::vector<core::LedgerRow> rows) {
+  const std::string key = core::AttemptKey(kDeployment, ref);
+  if (!corrected_.insert(ref).second) journal_.Break("{} is corrected twice", key);
+  const auto flagged = flagged_.find(ref);
+  if (flagged == flagged_.end()) {
+    journal_.Break("{} is corrected and was not flagged", key);
+    return;
+  }
+  rows.insert(rows.end(), flagged->second.begin(), flagged->second.end());
+  CheckCorrected(key, rows, world_, journal_);
+}
+
+std::vector<core::AttemptRef> Monitor::Uncorrected() const {
+  std::vector<core::AttemptRef> uncorrected;
+  for (const auto& [ref, rows] : flagged_) {
+    if (!corrected_.contains(ref)) uncorrected.push_back(ref);
+  }
+  return uncorrected;
 }
 
 void Monitor::Launching(store::MemoryStore& store, const AttemptTarget& target, const LaunchSpec& spec) {

@@ -34,11 +34,15 @@ class Monitor : public RowRules {
 
   // Attempts that are in the ledger.
   const std::set<core::AttemptRef>& billed() const { return billed_; }
+  // Those that are there with a flagged end and have not been corrected.
+  std::vector<core::AttemptRef> Uncorrected() const;
 
   // Every queued step whose gates are all open.
   static std::vector<core::StepRef> Overlooked(const loop::Loop& loop, absl::Time now);
 
  private:
+  void CheckLedger(const store::Txn& txn);
+  void CheckCorrection(const core::AttemptRef& ref, std::vector<core::LedgerRow> rows);
   void CheckPaths(const loop::Loop& loop);
   void CheckArrays(const loop::Loop& loop);
   void CheckCards(const loop::Loop& loop);
@@ -68,6 +72,8 @@ class Monitor : public RowRules {
   std::set<std::string> launched_;
   std::map<core::StepRef, int32_t> last_launched_;
   std::set<core::AttemptRef> billed_;
+  std::map<core::AttemptRef, std::vector<core::LedgerRow>> flagged_;  // of billed_
+  std::set<core::AttemptRef> corrected_;
   int64_t turns_ = 0;
 };
 

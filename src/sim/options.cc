@@ -156,6 +156,7 @@ Options Options::Draw(uint64_t seed, Rng& rng) {
   options.users = DrawUsers(rng);
   options.policy = DrawPolicy(rng);
   options.admin = DrawAdmin(rng);
+  options.jobs.late_records = Sometimes(rng, 1000);
   return options;
 }
 

@@ -45,6 +45,7 @@ struct JobFaults {
   int deleted_outside = 0;
   int records_lost = 0;     // the end records never show, only the engine's exit 0
   int no_records = 0;       // neither do the start records
+  int late_records = 0;     // of those that lack end records: they show after tpd has left the attempt
   int evicted_waiting = 0;  // before any rank came up
   int image = 0;
   int never_up = 0;     // one rank never comes up

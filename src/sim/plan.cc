@@ -12,6 +12,8 @@ namespace {
 // A rank whose peer has failed waits for it until it is stopped.
 constexpr int64_t kHangs = 3 * kHour;
 
+constexpr int64_t kLatest = 3 * kHour;
+
 Story DrawStory(const JobFaults& faults, Rng& rng) {
   const std::array<std::pair<int, Story>, 15> stories = {{
       {faults.fails, Story::kFails},
@@ -101,6 +103,7 @@ Plan DrawPlan(const Options& options, size_t ranks, Rng& rng) {
     if (rank != plan.subject && PeersHang(plan.story)) one.run_us = kHangs;
     plan.ranks.push_back(one);
   }
+  if (faults.late_records > 0 && rng.Chance(faults.late_records)) plan.late_records_us = rng.Draw({0, kLatest});
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/options.h"
@@ -52,6 +53,8 @@ struct Plan {
   int signal = 11;
   int64_t denied_from_us = 0;  // the engine denies the object, from its creation on
   int64_t denied_until_us = 0;
+  // End records that were lost show this long after tpd first asked for them.
+  std::optional<int64_t> late_records_us;
   std::vector<RankPlan> ranks;
 };
 

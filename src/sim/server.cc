@@ -59,6 +59,7 @@ void Server::Start() {
   }
   if (defects_.outbox_forgotten) loaded->outbox.clear();
   if (defects_.quotas_forgotten) loaded->quota_rules.clear();
+  if (defects_.corrections_forgotten) loaded->corrections.clear();
   const store::Loaded before = *loaded;
   loop_ = std::make_unique<loop::Loop>(settings_, *std::move(loaded), registry_, sink_,
                                        [this] { return fmt::format("{:016x}{:016x}", rng_.Next(), rng_.Next()); });
@@ -235,8 +236,10 @@ void Server::FinishWriting() {
   ArmTimer();
 }
 
-void Server::Commit(const store::Txn& txn) {
+void Server::Commit(store::Txn txn) {
   if (defects_.commits_lost) store_before_ = store_->Clone();
+  if (defects_.corrections_not_durable) txn.corrections.clear();
+  if (defects_.corrections_kept) txn.corrections_done.clear();
   if (const absl::Status status = store_->Commit(txn); !status.ok()) {
     journal_.Break("the store refuses a commit: {}", Message(status));
   }

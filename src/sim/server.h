@@ -62,7 +62,7 @@ class Server {
   void Turn();
   void StartWriting();
   void FinishWriting();
-  void Commit(const store::Txn& txn);
+  void Commit(store::Txn txn);
   void LaunchAgain(const store::Loaded& loaded);
 
   const Options& options_;

@@ -82,10 +82,10 @@ class Simulation {
     const int64_t deadline_us = timeline_.now_us() + kLongestCalm;
     for (int64_t events = 1; !journal_.failed(); ++events) {
       const bool look = events % kLookEveryEvents == 0;
-      if (look && Content() && AtRest(server_)) return;
+      if (look && Content() && AtRest(server_, world_)) return;
       if (timeline_.now_us() > deadline_us || events > kMostCalmEvents || !timeline_.Step()) {
-        if (AtRest(server_) && Content()) return;
-        journal_.Break("it does not come to rest: {}", Restless(server_));
+        if (AtRest(server_, world_) && Content()) return;
+        journal_.Break("it does not come to rest: {}", Restless(server_, world_));
         return;
       }
     }

@@ -13,7 +13,7 @@ constexpr Span kLateObject = {100 * kMillisecond, 2 * kMinute};
 // Less than any absent_grace: two answers that count as a grace apart were really made apart.
 constexpr Span kLateObservation = {kMillisecond, 2 * kSecond};
 
-constexpr std::string_view kCallNames[] = {"launch", "fence", "signal", "remove", "observe"};
+constexpr std::string_view kCallNames[] = {"launch", "fence", "signal", "remove", "observe", "look"};
 
 std::string Describe(const loop::EffectResult& result) {
   return std::visit(Overloaded{
@@ -116,6 +116,9 @@ SimSink::Result SimSink::CarryOut(const Call& call) {
       return loop::EffectResult(CarryOutOrFail([&] { world_.Remove(key); }));
     case Kind::kObserve:
       return world_.Look(call.target);
+    case Kind::kLook:
+      world_.Left(key);
+      return world_.Look(call.target);
   }
   return Observation(Unknown{});
 }
@@ -213,11 +216,17 @@ void SimSink::Deliver(const Call& call, const Result& result) {
     });
     return;
   }
-  const auto tracked = tracked_.find(key);
-  if (tracked == tracked_.end()) return;
-  tracked->second.asked = false;
+  if (call.kind == Kind::kObserve) {
+    const auto tracked = tracked_.find(key);
+    if (tracked == tracked_.end()) return;
+    tracked->second.asked = false;
+  }
+  DeliverObservation(key, std::get<Observation>(result));
+}
+
+void SimSink::DeliverObservation(const std::string& key, const Observation& observation) {
   const int64_t late_us = rng_.Chance(options_.engine.late_observation) ? rng_.Draw(kLateObservation) : 0;
-  timeline_.In(late_us, [this, life = life_, message = loop::AttemptObserved{key, std::get<Observation>(result)}] {
+  timeline_.In(late_us, [this, life = life_, message = loop::AttemptObserved{key, observation}] {
     if (life != life_) return;
     journal_.Note("sink: {} {}", message.key, Describe(message.observation));
     ears_.observed(message);
@@ -233,6 +242,10 @@ void SimSink::Track(const std::string&, const AttemptTarget& target) {
 }
 
 void SimSink::Untrack(const std::string& key) { tracked_.erase(key); }
+
+void SimSink::Look(const std::string&, const AttemptTarget& target) {
+  Enqueue({Kind::kLook, 0, target, StopLevel::kTerm, {}});
+}
 
 void SimSink::Poll(const std::string& key) {
   if (!tracked_.contains(key)) return;

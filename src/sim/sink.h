@@ -44,12 +44,13 @@ class SimSink : public loop::EffectSink {
   void Remove(int64_t outbox_id, const std::string& backend, const AttemptTarget& target) override;
   void Track(const std::string& backend, const AttemptTarget& target) override;
   void Untrack(const std::string& key) override;
+  void Look(const std::string& backend, const AttemptTarget& target) override;
 
   // Something changed at the attempt: look soon.
   void Wake(const std::string& key);
 
  private:
-  enum class Kind : uint8_t { kLaunch, kFence, kSignal, kRemove, kObserve };
+  enum class Kind : uint8_t { kLaunch, kFence, kSignal, kRemove, kObserve, kLook };
   struct Call {
     Kind kind = Kind::kObserve;
     int64_t outbox_id = 0;
@@ -79,6 +80,7 @@ class SimSink : public loop::EffectSink {
   FenceResult CarryOutFence(const Call& call);
   absl::Status CarryOutOrFail(const std::function<void()>& effect);
   void Deliver(const Call& call, const Result& result);
+  void DeliverObservation(const std::string& key, const Observation& observation);
   void Poll(const std::string& key);
   void AskFor(const std::string& key);
 

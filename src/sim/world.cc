@@ -76,6 +76,11 @@ bool AttemptTruth::AllRecorded() const {
                      [](const RankTruth& rank) { return rank.ended_us && rank.end_record; });
 }
 
+bool AttemptTruth::RecordsComeLate() const {
+  return left_us && plan.late_records_us && !AllRecorded() && AllStarted() &&
+         std::all_of(ranks.begin(), ranks.end(), [](const RankTruth& rank) { return rank.ended_us.has_value(); });
+}
+
 bool AttemptTruth::CanStart() const {
   if (fence_closed || claim == kFenced) return false;
   if (coming > 0 && claim.empty()) return true;
@@ -244,6 +249,11 @@ void World::Remove(const std::string& key) {
   AttemptTruth& attempt = found->second;
   if (attempt.AnyProcess()) journal_.Break("{} is removed while its processes run", key);
   attempt.RemoveObjects();
+}
+
+void World::Left(const std::string& key) {
+  const auto found = attempts_.find(key);
+  if (found != attempts_.end() && !found->second.left_us) found->second.left_us = timeline_.now_us();
 }
 
 // --- Ranks ----------------------------------------------------------------------------------------
@@ -520,6 +530,13 @@ HostStamp World::Stamp(const RankTruth& rank, int64_t at_us) const {
   return {node, "boot-" + node, at_us - options_.start_unix_us + kBootedBefore, at_us + SkewUs(node)};
 }
 
+bool World::EndRecordShows(const AttemptTruth& attempt, const RankTruth& rank, bool all_visible) const {
+  if (!rank.ended_us) return false;
+  const int64_t now_us = timeline_.now_us();
+  if (rank.end_record) return all_visible || now_us >= rank.end_visible_us;
+  return attempt.RecordsComeLate() && now_us >= *attempt.left_us + *attempt.plan.late_records_us;
+}
+
 RankObservation World::Seen(const AttemptTruth& attempt, const RankTruth& rank, bool all_visible) const {
   const int64_t now_us = timeline_.now_us();
   const auto index = static_cast<size_t>(&rank - attempt.ranks.data());
@@ -530,7 +547,7 @@ RankObservation World::Seen(const AttemptTruth& attempt, const RankTruth& rank, 
   if (rank.started_us && visible(rank.start_visible_us)) {
     seen.started = StartRecord{attempt.objects[*rank.owner].nonce, Stamp(rank, *rank.started_us), 0};
   }
-  if (rank.ended_us && rank.end_record && visible(rank.end_visible_us)) {
+  if (EndRecordShows(attempt, rank, all_visible)) {
     seen.ended = rank.end;
     seen.ended->nonce = attempt.objects[*rank.owner].nonce;
     seen.ended->at = Stamp(rank, *rank.ended_us);

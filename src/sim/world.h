@@ -62,7 +62,8 @@ struct AttemptTruth {
   Plan plan;
   std::string claim;  // the nonce that owns it; kFenced: tpd; empty: nobody yet
   bool fence_closed = false;
-  int coming = 0;  // launch calls whose object is not there yet
+  std::optional<int64_t> left_us;  // when tpd, having left it, first asked for its records
+  int coming = 0;                  // launch calls whose object is not there yet
   std::optional<LaunchRejected::Kind> rejected;
 
   bool AnyProcess() const;
@@ -71,6 +72,8 @@ struct AttemptTruth {
   bool AllStarted() const;
   // Every rank's records exist.
   bool AllRecorded() const;
+  // Every rank has ended, and the end records that were lost show sooner or later.
+  bool RecordsComeLate() const;
   // A rank could still come up and pass the claim.
   bool CanStart() const;
 
@@ -98,6 +101,8 @@ class World {
   FenceResult Fence(const AttemptTarget& target);
   void Signal(const std::string& key, StopLevel level);
   void Remove(const std::string& key);
+  // tpd looks for records of an attempt that it has left.
+  void Left(const std::string& key);
   Observation Look(const AttemptTarget& target) const;
   // The engine shows an object of it.
   bool Listed(const AttemptTruth& attempt) const;
@@ -131,6 +136,7 @@ class World {
   void StorageOutage();
 
   Claim ClaimAsSeen(const AttemptTruth& attempt, const std::string& nonce) const;
+  bool EndRecordShows(const AttemptTruth& attempt, const RankTruth& rank, bool all_visible) const;
   RankObservation Seen(const AttemptTruth& attempt, const RankTruth& rank, bool all_visible) const;
   Present SeenPresent(const AttemptTruth& attempt, const std::string& nonce) const;
   HostStamp Stamp(const RankTruth& rank, int64_t at_us) const;

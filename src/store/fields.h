@@ -10,6 +10,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "core/correction.h"
 #include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
@@ -335,6 +336,27 @@ void Fields(Visitor& visitor, T& value) {
   auto& [bytes, scanned_at] = value;
   visitor("bytes", bytes);
   visitor("scanned_at", scanned_at);
+}
+
+template <typename Visitor, Is<core::AttemptRef> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [step, attempt] = value;
+  visitor("step", step);
+  visitor("attempt", attempt);
+}
+
+template <typename Visitor, Is<core::Correction> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [attempt, owner, project, backend, target, placement, ranks, meter, created_at] = value;
+  visitor("attempt", attempt);
+  visitor("owner", owner);
+  visitor("project", project);
+  visitor("backend", backend);
+  visitor("target", target);
+  visitor("placement", placement);
+  visitor("ranks", ranks);
+  visitor("meter", meter);
+  visitor("created_at", created_at);
 }
 
 }  // namespace tp::store

@@ -116,6 +116,8 @@ void MemoryStore::Append(Data& data, const Txn& txn) {
     data.billed.emplace(row.run, row.step, row.attempt, row.pool, row.month, row.delta);
     data.month_gpu_ms[row.month][row.owner] += row.gpu_ms;
   }
+  for (const core::Correction& row : txn.corrections) RoundToMicros(data.corrections[row.target.key] = row);
+  for (const std::string& key : txn.corrections_done) data.corrections.erase(key);
   for (const RequestRow& row : txn.requests) data.requests[{row.principal, row.request_id}] = row;
   for (const SnapshotRow& row : txn.snapshots) data.snapshots[row.id] = Rounded(row, &SnapshotRow::created_at);
   for (const TokenRow& row : txn.tokens) data.tokens[row.id] = Rounded(row, &TokenRow::created_at);
@@ -174,6 +176,7 @@ absl::StatusOr<Loaded> MemoryStore::Load() {
   loaded.quota_rules = Values(data_.quota_rules);
   loaded.storage_use = Values(data_.storage_use);
   loaded.window_holds = Values(data_.window_holds);
+  loaded.corrections = Values(data_.corrections);
   loaded.month_use = NewestMonths(data_);
   loaded.hour_use = HoursOfNewestMonths(data_);
   return loaded;

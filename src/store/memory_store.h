@@ -69,6 +69,7 @@ class MemoryStore : public Store, public Reader {
     std::map<int64_t, core::QuotaRule> quota_rules;
     std::map<std::string, StorageUseRow> storage_use;
     std::map<std::string, WindowHoldRow> window_holds;
+    std::map<std::string, core::Correction> corrections;                 // by key
     std::map<std::string, std::map<std::string, int64_t>> month_gpu_ms;  // by month, then owner
   };
 

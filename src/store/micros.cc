@@ -51,5 +51,6 @@ void RoundToMicros(core::Run& run) { RoundAll(run); }
 void RoundToMicros(core::Step& step) { RoundAll(step); }
 void RoundToMicros(core::QuotaRule& rule) { RoundAll(rule); }
 void RoundToMicros(core::StorageUse& use) { RoundAll(use); }
+void RoundToMicros(core::Correction& correction) { RoundAll(correction); }
 
 }  // namespace tp::store

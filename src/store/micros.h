@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/time/time.h"
+#include "core/correction.h"
 #include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
@@ -39,5 +40,6 @@ void RoundToMicros(core::Run& run);
 void RoundToMicros(core::Step& step);
 void RoundToMicros(core::QuotaRule& rule);
 void RoundToMicros(core::StorageUse& use);
+void RoundToMicros(core::Correction& correction);
 
 }  // namespace tp::store

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/correction.h"
 #include "core/ledger.h"
 #include "core/quota.h"
 #include "core/run.h"
@@ -148,22 +149,25 @@ struct Txn {
   std::vector<SnapshotRow> snapshots;
   std::vector<TokenRow> tokens;
   std::vector<AuditRow> audit;
-  std::vector<core::QuotaRule> quota_rules;  // inserted or replaced by id
-  std::vector<int64_t> quota_rules_removed;  // after those above
-  std::vector<StorageUseRow> storage_use;    // replaced by owner
-  std::vector<WindowHoldRow> window_holds;   // replaced by series
+  std::vector<core::QuotaRule> quota_rules;   // inserted or replaced by id
+  std::vector<int64_t> quota_rules_removed;   // after those above
+  std::vector<StorageUseRow> storage_use;     // replaced by owner
+  std::vector<WindowHoldRow> window_holds;    // replaced by series
+  std::vector<core::Correction> corrections;  // inserted or replaced by key
+  std::vector<std::string> corrections_done;  // keys; after those above
 };
 
 // What the loop starts from: everything that is not over, and what is still owed.
 struct Loaded {
   Meta meta;
-  std::vector<core::RunWithSteps> runs;      // those whose word is not terminal, by n
-  std::vector<OutboxRow> outbox;             // by id
-  std::vector<core::QuotaRule> quota_rules;  // by id
-  std::vector<StorageUseRow> storage_use;    // by owner
-  std::vector<WindowHoldRow> window_holds;   // by series
-  std::vector<MonthUseRow> month_use;        // of the newest two months in the ledger, by month and owner
-  std::vector<HourUseRow> hour_use;          // of the same months, by hour and owner
+  std::vector<core::RunWithSteps> runs;       // those whose word is not terminal, by n
+  std::vector<OutboxRow> outbox;              // by id
+  std::vector<core::QuotaRule> quota_rules;   // by id
+  std::vector<StorageUseRow> storage_use;     // by owner
+  std::vector<WindowHoldRow> window_holds;    // by series
+  std::vector<MonthUseRow> month_use;         // of the newest two months in the ledger, by month and owner
+  std::vector<HourUseRow> hour_use;           // of the same months, by hour and owner
+  std::vector<core::Correction> corrections;  // by key
   bool operator==(const Loaded&) const = default;
 };
 

@@ -455,6 +455,42 @@ absl::StatusOr<std::vector<HourUseRow>> SelectHourUse(Database& database) {
   return ReadAll(query, ReadHourUse);
 }
 
+// --- Corrections ----------------------------------------------------------------------------------
+
+const std::string_view kCorrectionColumns =
+    "key, run, step, attempt, owner, project, backend, target, placement, ranks, meter, created_at_us";
+
+core::Correction ReadCorrection(Columns& columns) {
+  core::Correction row;
+  const std::string key = columns.Text();
+  row.attempt.step.run = columns.Int64();
+  row.attempt.step.step = columns.Int32();
+  row.attempt.attempt = columns.Int32();
+  row.owner = columns.Text();
+  row.project = columns.Text();
+  row.backend = columns.Text();
+  row.target = Json<AttemptTarget>(columns);
+  row.placement = Json<std::vector<PoolPlacement>>(columns);
+  row.ranks = Json<std::vector<RankObservation>>(columns);
+  row.meter = Json<core::Meter>(columns);
+  row.created_at = columns.Time();
+  if (row.target.key != key) columns.Damaged("its key is another one than its target's");
+  return row;
+}
+
+absl::Status WriteCorrection(Database& database, const core::Correction& row) {
+  static const std::string sql = UpsertSql("correction", kCorrectionColumns, "key");
+  return Query(database, sql)
+      .Bind(row.target.key, row.attempt.step.run, row.attempt.step.step, row.attempt.attempt, row.owner, row.project,
+            row.backend, Encode(row.target), Encode(row.placement), Encode(row.ranks), Encode(row.meter),
+            row.created_at)
+      .Run();
+}
+
+absl::Status DeleteCorrection(Database& database, const std::string& key) {
+  return Query(database, "DELETE FROM correction WHERE key = ?").Bind(key).Run();
+}
+
 // --- Requests, snapshots, tokens, audit -----------------------------------------------------------
 
 const std::string_view kRequestColumns = "principal, request_id, method, body_sha256, run, note";

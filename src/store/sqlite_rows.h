@@ -34,6 +34,7 @@ extern const std::string_view kMetaColumns;
 extern const std::string_view kQuotaRuleColumns;
 extern const std::string_view kStorageUseColumns;
 extern const std::string_view kWindowHoldColumns;
+extern const std::string_view kCorrectionColumns;
 
 core::Run ReadRun(Columns& columns);  // without its labels
 RunSummary ReadSummary(Columns& columns);
@@ -47,6 +48,7 @@ Meta ReadMeta(Columns& columns);
 core::QuotaRule ReadQuotaRule(Columns& columns);
 StorageUseRow ReadStorageUse(Columns& columns);
 WindowHoldRow ReadWindowHold(Columns& columns);
+core::Correction ReadCorrection(Columns& columns);
 inline std::string ReadText(Columns& columns) { return columns.Text(); }
 
 // All rows of the query. Read is one of the functions above.
@@ -91,6 +93,7 @@ absl::Status WriteToken(Database& database, const TokenRow& row);
 absl::Status WriteQuotaRule(Database& database, const core::QuotaRule& rule);
 absl::Status WriteStorageUse(Database& database, const StorageUseRow& row);
 absl::Status WriteWindowHold(Database& database, const WindowHoldRow& row);
+absl::Status WriteCorrection(Database& database, const core::Correction& row);
 
 // Inserts; a row that is there already is an error.
 absl::Status WriteEvent(Database& database, const EventRow& row);
@@ -101,6 +104,7 @@ absl::Status WriteAudit(Database& database, const AuditRow& row);
 
 absl::Status DeleteOutbox(Database& database, const int64_t& id);
 absl::Status DeleteQuotaRule(Database& database, const int64_t& id);
+absl::Status DeleteCorrection(Database& database, const std::string& key);
 absl::Status WriteMeta(Database& database, const Meta& meta);
 
 }  // namespace tp::store

@@ -95,6 +95,8 @@ absl::Status SqliteStore::Write(const Txn& txn) {
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.outbox_added, WriteOutbox));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.outbox_done, DeleteOutbox));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.ledger, WriteLedger));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.corrections, WriteCorrection));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.corrections_done, DeleteCorrection));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.requests, WriteRequest));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.snapshots, WriteSnapshot));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.tokens, WriteToken));
@@ -151,6 +153,8 @@ absl::StatusOr<Loaded> SqliteStore::Load() {
                       SelectAll(database_, kStorageUseColumns, "storage_use", "owner", ReadStorageUse));
   TP_ASSIGN_OR_RETURN(loaded.window_holds,
                       SelectAll(database_, kWindowHoldColumns, "window_hold", "series", ReadWindowHold));
+  TP_ASSIGN_OR_RETURN(loaded.corrections,
+                      SelectAll(database_, kCorrectionColumns, "correction", "key", ReadCorrection));
   TP_ASSIGN_OR_RETURN(loaded.month_use, SelectMonthUse(database_));
   TP_ASSIGN_OR_RETURN(loaded.hour_use, SelectHourUse(database_));
   return loaded;

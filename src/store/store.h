@@ -102,6 +102,10 @@ class Reader {
 // Walks the whole ledger chain and compares the aggregates with what the rows come to.
 absl::Status CheckLedger(Reader& reader);
 
+// Every correction in the ledger is the only one of its attempt, pool and month, goes on from where a flagged row
+// of that attempt and pool ends, and leaves no month below nothing.
+absl::Status CheckCorrections(Reader& reader);
+
 // Every run, removed ones too: the rules that its steps keep, what is kept beside them, and that each
 // attempt was billed what was metered. Returns how many there are.
 absl::StatusOr<int64_t> CheckRuns(Reader& reader);

@@ -17,6 +17,7 @@
 #include "backends/local/local_backend.h"
 #include "base/human_bytes.h"
 #include "base/status.h"
+#include "core/card_check.h"
 #include "core/ids.h"
 #include "store/disk.h"
 #include "tpd/client_file.h"
@@ -96,6 +97,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
   TP_RETURN_IF_ERROR(daemon->OpenStores());
   TP_RETURN_IF_ERROR(daemon->OpenSnapshots());
   TP_RETURN_IF_ERROR(daemon->EnterBootstrapToken());
+  daemon->CrossCheckCards();
   TP_RETURN_IF_ERROR(daemon->StartBackends());
   TP_RETURN_IF_ERROR(daemon->StartLoop());
   TP_RETURN_IF_ERROR(daemon->StartServer());
@@ -211,6 +213,22 @@ absl::Status Daemon::ReportStrangers() {
     }
   }
   return absl::OkStatus();
+}
+
+// Before anything is placed: what live attempts hold must fit the registry and each other. They keep it in any
+// case; `tp admin registry status` shows the same.
+void Daemon::CrossCheckCards() const {
+  core::CardCheck check(*configuration_->registry());
+  int live = 0;
+  for (const core::RunWithSteps& run : loaded_.runs) {
+    for (const core::Step& step : run.steps) {
+      if (!step.attempt) continue;
+      check.Add(*step.attempt);
+      ++live;
+    }
+  }
+  for (const std::string& fault : check.faults()) spdlog::error("cards: {}", fault);
+  if (live > 0 && check.faults().empty()) spdlog::info("the cards of {} live attempt(s) fit the registry", live);
 }
 
 core::LaunchLayout Daemon::Layout() const {

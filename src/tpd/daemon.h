@@ -58,6 +58,7 @@ class Daemon {
   absl::Status EnterBootstrapToken();
   absl::Status StartBackends();
   absl::Status ReportStrangers();
+  void CrossCheckCards() const;
   absl::Status StartLoop();
   absl::Status StartServer();
   absl::Status StartScanning();

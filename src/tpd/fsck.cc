@@ -13,6 +13,7 @@ constexpr int kMaxLooks = 20;
 
 absl::StatusOr<std::string> CheckOnce(store::Reader& reader) {
   TP_RETURN_IF_ERROR(store::CheckLedger(reader));
+  TP_RETURN_IF_ERROR(store::CheckCorrections(reader));
   TP_ASSIGN_OR_RETURN(const int64_t runs, store::CheckRuns(reader));
   TP_ASSIGN_OR_RETURN(const store::Meta meta, reader.ReadMeta());
   return fmt::format(

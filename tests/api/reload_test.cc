@@ -157,6 +157,18 @@ TEST_F(ReloadTest, TheStatusIsForOperators) {
   EXPECT_EQ(response.loaded_at().seconds(), 1'700'000'000);
   EXPECT_THAT(response.last_fault().problems(), ElementsAre("a:1:1: x", "b:2:2: y"));
   EXPECT_TRUE(response.differs_on_disk());
+  EXPECT_EQ(response.card_faults_size(), 0);
+}
+
+TEST_F(ReloadTest, TheStatusNamesCardsThatTwoAttemptsHold) {
+  Commit(RunningRun(1, "alice"));
+  Commit(RunningRun(2, "bob"));
+  v1::GetRegistryStatusResponse response;
+  const auto stub = v1::RegistryService::NewStub(channel());
+  ASSERT_TRUE(stub->GetRegistryStatus(As("olga", store::Role::kOperator).get(), {}, &response).ok());
+  EXPECT_THAT(response.card_faults(),
+              ElementsAre(testing::StartsWith("tp-test-e1-1-s0-a1 and tp-test-e1-2-s0-a1 both hold cards 0, 1, 2, 3"),
+                          testing::StartsWith("tp-test-e1-1-s0-a1 and tp-test-e1-2-s0-a1 both hold cards 0, 1, 2, 3")));
 }
 
 }  // namespace

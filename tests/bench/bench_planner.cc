@@ -37,6 +37,7 @@ class Sink : public tp::loop::EffectSink {
   void Remove(int64_t, const std::string&, const tp::AttemptTarget&) override {}
   void Track(const std::string&, const tp::AttemptTarget&) override {}
   void Untrack(const std::string&) override {}
+  void Look(const std::string&, const tp::AttemptTarget&) override {}
 
   std::map<std::string, std::string> keys;  // of each owner's live attempt
   std::map<std::string, std::string> nonces;

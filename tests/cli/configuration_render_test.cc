@@ -41,6 +41,7 @@ TEST(RegistryStatusPage, ShowsTheFaultAndTheDifference) {
   status.set_directory("/etc/tp");
   status.set_differs_on_disk(true);
   status.add_restart_keys("jobs.heartbeat");
+  status.add_card_faults("tp-a-e1-1-s0-a1 and tp-a-e1-2-s0-a1 both hold card 0 of node n1: tp stop one of the runs");
   status.mutable_last_fault()->mutable_at()->set_seconds(1'000'000 - 60);
   status.mutable_last_fault()->add_problems("/etc/tp/registry.yaml:1:1: nonsense");
   EXPECT_EQ(RegistryStatusPage(status, now),
@@ -48,6 +49,7 @@ TEST(RegistryStatusPage, ShowsTheFaultAndTheDifference) {
             "files abc\n"
             "the files on disk are not what is in force\n"
             "with a restart of tpd only: jobs.heartbeat\n"
+            "tp-a-e1-1-s0-a1 and tp-a-e1-2-s0-a1 both hold card 0 of node n1: tp stop one of the runs\n"
             "the last reload failed 1m ago:\n"
             "  /etc/tp/registry.yaml:1:1: nonsense\n");
 }

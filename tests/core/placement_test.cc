@@ -93,5 +93,25 @@ TEST(Capacity, ReloadKeepsWhatIsHeld) {
   EXPECT_EQ(capacity.FreeCards("h200"), 8);
 }
 
+// Two that hold one card, which only damage brings about, each keep it.
+TEST(Capacity, ACardOfTwoIsFreeOnceBothHaveReleasedIt) {
+  Capacity capacity(TwoSeries());
+  const auto one = capacity.Place(Shape({{"h200", 1, 8}}), "");
+  const auto place = capacity.Place(Shape({{"cpu", 1, 0}}), "");
+  std::vector<PoolPlacement> other = *one;
+  other[0].ranks[0].cards = {7, 8, 200, -1};
+  for (const auto& placement : {*one, other, *place, *place}) capacity.Take(placement);
+  EXPECT_EQ(capacity.FreeCards("h200"), 8);
+  capacity.Reload(TwoSeries());
+  capacity.Release(*one);
+  capacity.Release(*place);
+  EXPECT_EQ(capacity.FreeCards("h200"), 15);
+  EXPECT_EQ(capacity.FreeCards("cpu"), 0);
+  capacity.Release(other);
+  capacity.Release(*place);
+  EXPECT_EQ(capacity.FreeCards("h200"), 16);
+  EXPECT_EQ(capacity.FreeCards("cpu"), 1);
+}
+
 }  // namespace
 }  // namespace tp::core

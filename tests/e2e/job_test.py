@@ -159,6 +159,33 @@ class Resources(DeploymentTest):
             self.assertEqual(env[name], value, name)
 
 
+class Cards(DeploymentTest):
+    """A database in which two attempts hold the same cards, which tpd itself never writes."""
+
+    policy = {"stop_grace": "1s"}
+
+    def test_cards_that_two_hold_are_named_and_stay_held_until_both_have_ended(self):
+        runs = [self.d.submit("sleep", "300", flags=("--profile", "h200:4")) for _ in range(2)]
+        for run in runs:
+            self.d.tp("wait", run, "--until", "RUNNING")
+        self.d.kill(signal.SIGTERM)
+        with closing(sqlite3.connect(self.d.data / "tpd.db")) as database, database:
+            database.execute("UPDATE attempt SET placement = (SELECT placement FROM attempt WHERE run = 1) WHERE run = 2")
+        self.d.start()
+        words = "both hold cards 0, 1, 2, 3 of node"
+        self.assertIn(words, self.d.log_tail())
+        self.assertIn(words, self.d.tp("admin", "registry", "status").stdout.decode())
+        self.d.tp("stop", runs[0])
+        self.assertEqual(self.d.wait(runs[0]), 6)
+        self.assertNotIn(words, self.d.tp("admin", "registry", "status").stdout.decode())
+        # A job that needs the whole node waits for the other one too.
+        whole = self.d.submit("true", flags=("--profile", "h200:16"))
+        self.assertEqual(self.d.step(whole)["state"], "QUEUED")
+        self.d.tp("stop", runs[1])
+        self.assertEqual(self.d.wait(runs[1]), 6)
+        self.assertEqual(self.d.wait(whole), 0)
+
+
 class Output(DeploymentTest):
     SCRIPT = """
 import sys
@@ -226,6 +253,35 @@ os._exit(0)
         row = self.d.json("usage", "--by", "run")["rows"][0]
         self.assertEqual(row["gpu_ms"], self.d.show(run)["gpu_ms"])
         self.assertEqual(subprocess.run([BIN / "tpd", "fsck", "--data", self.d.data], capture_output=True).returncode, 0)
+
+    def write_end_record(self, run, after_us):
+        """As a runner leaves it whose storage comes back once everybody has given it up."""
+        directory = self.d.attempt_dir(run)
+        started = self.d.record(run, "0-0.started")
+        stamps = {f"ended_{clock}_us": int(started[f"started_{clock}_us"]) + after_us for clock in ("boot", "unix")}
+        record = started | stamps | {"exit": "killed", "code": -1, "term_signal": 9, "signalled": "no", "signalled_by": "",
+                                     "signals": "", "log_bytes": 0}
+        text = "".join(["tp-record 1\n", *(f"{name}={value}\n" for name, value in record.items()), "end\n"])
+        (directory / ".late").write_text(text)
+        (directory / ".late").rename(directory / "0-0.exit")
+
+    def test_a_record_that_comes_late_corrects_the_bill(self):
+        run = self.d.submit("sleep", "300", flags=("--profile", "h200:4"))
+        self.d.tp("wait", run, "--until", "RUNNING")
+        os.kill(int(self.d.record(run, "0-0.started")["runner_pid"]), signal.SIGKILL)
+        self.assertEqual(self.d.wait(run), 1)
+        [billed] = self.d.json("usage", "--audit")["intervals"]
+        self.assertTrue(billed["flagged"], billed)
+        self.write_end_record(run, 250_000)
+        self.d.kill(signal.SIGKILL)
+        self.d.start()  # it asks at once
+        _, delta = wait_until(lambda: (rows := self.d.json("usage", "--audit")["intervals"]) and len(rows) == 2 and rows)
+        self.assertTrue(delta["delta"], delta)
+        self.assertFalse(delta["flagged"], delta)
+        self.assertEqual(self.d.json("usage", "--by", "run")["rows"][0]["gpu_ms"], 4 * 250)
+        self.assertEqual(subprocess.run([BIN / "tpd", "fsck", "--data", self.d.data], capture_output=True).returncode, 0)
+        with closing(sqlite3.connect(f"file:{self.d.data}/tpd.db?mode=ro", uri=True)) as database:
+            self.assertEqual(database.execute("SELECT count(*) FROM correction").fetchone(), (0,))
 
     def measured(self):
         """Bytes by owner; the empty one is there once a scan was complete."""

@@ -398,6 +398,39 @@ TEST_F(DriverTest, AnUntrackedAttemptIsLookedAtNoMore) {
   EXPECT_LE(one_->Looks("a"), looks + 1) << "at most the look that was under way";
 }
 
+TEST_F(DriverTest, OneLookIsOneObservation) {
+  DriverOptions options;
+  options.eager_interval = absl::Milliseconds(1);
+  options.repeat_equal_after = absl::ZeroDuration();
+  Begin(options);
+  driver_->Look("one", Target("a"));
+  inbox_.AwaitObservation("a", [](const Observation& seen) { return std::holds_alternative<Absent>(seen); });
+  one_->Wake("a");
+  driver_->Track("one", Target("b"));
+  while (one_->Looks("b") < 20) std::this_thread::yield();
+  EXPECT_EQ(one_->Looks("a"), 1);
+  EXPECT_EQ(inbox_.observations("a"), 1u);
+  // The same that was seen before is told again.
+  driver_->Look("one", Target("a"));
+  EXPECT_TRUE(inbox_.Await([&] { return one_->Looks("a") == 2; }));
+}
+
+TEST_F(DriverTest, ALookThatHangsIsUnknownAndEndsThere) {
+  DriverOptions options = Hasty();
+  options.unknown_interval_max = absl::Milliseconds(1);
+  Begin(options);
+  one_->Hold("a");
+  driver_->Look("one", Target("a"));
+  inbox_.AwaitObservation("a", [](const Observation& seen) { return std::holds_alternative<Unknown>(seen); });
+  one_->ReleaseAll();
+  one_->AwaitEmpty();
+  driver_->Track("one", Target("b"));
+  inbox_.AwaitObservation("b", [](const Observation&) { return true; });
+  EXPECT_EQ(one_->Looks("a"), 1);
+  driver_->Look("one", Target("a"));
+  inbox_.AwaitObservation("a", [](const Observation& seen) { return std::holds_alternative<Absent>(seen); });
+}
+
 TEST_F(DriverTest, ABackendThatIsNoLongerConfiguredSaysSo) {
   Begin(Patient());
   driver_->Track("gone", Target("a"));

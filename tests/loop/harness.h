@@ -13,7 +13,7 @@
 namespace tp::loop::test {
 
 struct Sent {
-  std::string what;  // launch, fence, signal, remove, track, untrack
+  std::string what;  // launch, fence, signal, remove, track, untrack, look
   int64_t id = 0;
   std::string key;
   StopLevel level = StopLevel::kTerm;
@@ -35,6 +35,7 @@ class RecordingSink : public EffectSink {
   }
   void Track(const std::string&, const AttemptTarget& target) override { sent.push_back({"track", 0, target.key}); }
   void Untrack(const std::string& key) override { sent.push_back({"untrack", 0, key}); }
+  void Look(const std::string&, const AttemptTarget& target) override { sent.push_back({"look", 0, target.key}); }
 
   int Count(const std::string& what) const {
     int count = 0;

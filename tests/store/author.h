@@ -120,6 +120,8 @@ class Author {
   void Limit(core::QuotaRule rule) { pending_.quota_rules.push_back(std::move(rule)); }
   void Unlimit(int64_t id) { pending_.quota_rules_removed.push_back(id); }
   void Measure(StorageUseRow row) { pending_.storage_use.push_back(std::move(row)); }
+  void Await(core::Correction correction) { pending_.corrections.push_back(std::move(correction)); }
+  void Awaited(const std::string& key) { pending_.corrections_done.push_back(key); }
   void HoldOpen(WindowHoldRow row) { pending_.window_holds.push_back(std::move(row)); }
 
  private:

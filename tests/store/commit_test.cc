@@ -278,6 +278,34 @@ TEST_P(CommitTest, LoadsTheLastFoundUseOfStorageAndTheLastHolds) {
               ElementsAre(WindowHoldRow{"a100", At(60), "root"}, WindowHoldRow{"h200", At(5), "ben"}));
 }
 
+core::Correction AnyCorrection(RandomValues& random, const std::string& key) {
+  core::Correction correction = random.Make<core::Correction>();
+  correction.target.key = key;
+  return correction;
+}
+
+TEST_P(CommitTest, LoadsCorrectionsThatAreOwedByKey) {
+  RandomValues random(11);
+  const core::Correction first = AnyCorrection(random, "tp-lab-e1-1-s0-a1");
+  core::Correction second = AnyCorrection(random, "tp-lab-e1-1-s0-a2");
+  second.created_at = At(1) + absl::Nanoseconds(1500);
+  author_.Await(second);
+  author_.Await(first);
+  Commit(author_.Take());
+  either_.Reopen();
+  second.created_at = At(1) + absl::Microseconds(1);
+  EXPECT_THAT(Load().corrections, ElementsAre(first, second));
+
+  const core::Correction changed = AnyCorrection(random, second.target.key);
+  author_.Await(changed);
+  author_.Await(AnyCorrection(random, "in and out"));
+  author_.Awaited("in and out");
+  author_.Awaited(first.target.key);
+  author_.Awaited("never owed");
+  Commit(author_.Take());
+  EXPECT_THAT(Load().corrections, ElementsAre(changed));
+}
+
 TEST_P(CommitTest, LoadsWhatTheNewestTwoMonthsCameTo) {
   constexpr int64_t kMonth = 31 * 24 * 3600;
   author_.Bill(1, "ana", At(0), At(10), 8);
@@ -476,6 +504,8 @@ TEST_P(RefusedTest, WhatWasWrittenOfOtherTablesGoesWhenARequestIsRefused) {
   author_.Limit(Rule(1, "ben", 1));
   author_.Measure({"ben", {1, At(0)}});
   author_.HoldOpen({"h200", At(9), "root"});
+  RandomValues random(12);
+  author_.Await(AnyCorrection(random, "tp-lab-e1-2-s0-a1"));
   author_.Bill(2, "ben", At(0), At(1), 1);
   author_.Answer({"ana", "r1", "StopRun", "", 1, ""});
   Refuse(author_.Take());
@@ -512,6 +542,8 @@ void SetAtRandom(Author& author, RandomValues& random) {
   use.use.bytes = std::max<int64_t>(use.use.bytes, 0);
   author.Measure(use);
   author.HoldOpen({random.Below(2) == 0 ? "h200" : "a100", random.Make<absl::Time>(), "root"});
+  author.Await(AnyCorrection(random, std::to_string(random.Below(4))));
+  author.Awaited(std::to_string(random.Below(4)));
 }
 
 // Whatever one of them accepts and answers, so does the other.

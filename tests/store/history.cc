@@ -105,6 +105,43 @@ void WriteQuotas(Store& store, Author& author) {
   Commit(store, author.Take());
 }
 
+// A flagged end that was corrected, and one that still waits for its record.
+void WriteCorrections(Store& store, Author& author) {
+  core::LedgerRow row;
+  row.run = 1;
+  row.attempt = 2;
+  row.series = "h200";
+  row.owner = "ana";
+  row.month = "2026-01";
+  row.cards = 2;
+  row.start_unix_ms = absl::ToUnixMillis(At(80));
+  row.end_unix_ms = absl::ToUnixMillis(At(90));
+  row.flagged = true;
+  row.evidence = "no end record of pool 0 rank 0; closed at last sighting";
+  author.Bill(row);
+  row.delta = true;
+  row.flagged = false;
+  row.start_unix_ms = row.end_unix_ms;
+  row.end_unix_ms = absl::ToUnixMillis(At(88));
+  row.evidence = "end record of pool 0 rank 0";
+  author.Bill(row);
+  const core::Attempt attempt = LiveAttempt();
+  core::Correction owed;
+  owed.attempt = {{2, 0}, 1};
+  owed.owner = "ben";
+  owed.project = "ben-project";
+  owed.backend = "local";
+  owed.target = {"tp-lab-e1-2-s0-a1", "nonce", "/runs/2", {1}};
+  owed.placement = attempt.placement;
+  owed.ranks = attempt.ranks;
+  owed.meter = *attempt.meter;
+  owed.meter.closed_unix_us = owed.meter.opened.unix_us + 9'000'000;
+  owed.meter.flagged = true;
+  owed.created_at = At(91);
+  author.Await(owed);
+  Commit(store, author.Take());
+}
+
 }  // namespace
 
 void WriteHistory(Store& store, int format) {
@@ -139,6 +176,7 @@ void WriteHistory(Store& store, int format) {
   author.Bill(flagged);
   Commit(store, author.Take());
   if (format >= 3) WriteQuotas(store, author);
+  if (format >= 5) WriteCorrections(store, author);
 }
 
 Everything ReadEverything(Reader& reader) {

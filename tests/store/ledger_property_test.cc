@@ -146,20 +146,18 @@ class History {
       held_.push_back({owner, pool.series, run, pool.cards(), from_ms, from_ms + length_ms});
     }
     for (core::LedgerRow& row : rows) row = author_.Bill(row);
-    if (meter.flagged) Correct(rows, pools.size());
+    if (meter.flagged) Correct(of, meter, pools);
   }
 
-  // The true end was earlier, by some of the last month's part.
-  void Correct(const std::vector<core::LedgerRow>& rows, size_t pools) {
-    const int64_t back_ms = Below(rows.back().end_unix_ms - rows.back().start_unix_ms + 1);
-    for (size_t pool = 0; pool < pools; ++pool) {
-      core::LedgerRow delta = rows[(pool + 1) * rows.size() / pools - 1];
-      delta.delta = true;
-      delta.flagged = false;
-      delta.start_unix_ms = delta.end_unix_ms;
-      delta.end_unix_ms -= back_ms;
-      author_.Bill(delta);
-      held_[held_.size() - pools + pool].to_ms -= back_ms;
+  // The true end was earlier or later, by any number of months.
+  void Correct(const core::LedgerOwner& of, const core::Meter& flagged, const std::vector<PoolPlacement>& pools) {
+    core::Meter corrected = flagged;
+    corrected.flagged = false;
+    corrected.closed_unix_us = flagged.opened.unix_us + Below(Below(2) == 0 ? kHourMs : 120 * kDayMs) * 1000;
+    for (const core::LedgerRow& row : core::DeltaRows(of, flagged, corrected, pools, oracle_.zone())) author_.Bill(row);
+    for (size_t pool = 0; pool < pools.size(); ++pool) {
+      Held& held = held_[held_.size() - pools.size() + pool];
+      held.to_ms = held.from_ms + core::MeteredMs(corrected);
     }
   }
 
@@ -198,6 +196,8 @@ TEST(LedgerProperty, PartsSumToTheWholeAndMonthsAreExact) {
 
     const absl::Status sound = CheckLedger(history.store());
     ASSERT_TRUE(sound.ok()) << sound;
+    const absl::Status corrected = CheckCorrections(history.store());
+    ASSERT_TRUE(corrected.ok()) << corrected;
   }
 }
 

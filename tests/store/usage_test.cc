@@ -228,6 +228,80 @@ TEST_F(CheckLedgerTest, FindsAWrongProduct) {
   EXPECT_THAT(std::string(CheckLedger(store).message()), HasSubstr("row 1 says 21 gpu_ms"));
 }
 
+// --- Corrections ----------------------------------------------------------------------------------
+
+// A flagged end over two pools, and its correction.
+class CheckCorrectionsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    core::LedgerRow row;
+    row.run = 3;
+    row.attempt = 2;
+    row.owner = "ana";
+    row.month = "2026-01";
+    row.cards = 8;
+    row.flagged = true;
+    row.end_unix_ms = 1000;
+    for (row.pool = 0; row.pool < 2; ++row.pool) rows_.push_back(row);
+    row.delta = true;
+    row.flagged = false;
+    row.start_unix_ms = 1000;
+    row.end_unix_ms = 400;
+    for (row.pool = 0; row.pool < 2; ++row.pool) rows_.push_back(row);
+  }
+
+  // What it says of rows that a file could hold whose constraints were taken away.
+  std::string Fault() {
+    TamperedReader reader;
+    for (core::LedgerRow& row : rows_) row.gpu_ms = (row.end_unix_ms - row.start_unix_ms) * row.cards;
+    reader.tamper = [this](std::vector<core::LedgerRow>& rows) {
+      rows = rows_;
+      for (size_t i = 0; i < rows.size(); ++i) rows[i].seq = static_cast<int64_t>(i) + 1;
+    };
+    return std::string(CheckCorrections(reader).message());
+  }
+
+  std::vector<core::LedgerRow> rows_;
+};
+
+TEST_F(CheckCorrectionsTest, PassesOneOfEachPool) { EXPECT_EQ(Fault(), ""); }
+
+TEST_F(CheckCorrectionsTest, PassesOneThatReachesIntoAnotherMonth) {
+  rows_[3].end_unix_ms = 5000;
+  rows_.push_back(rows_[3]);
+  rows_[4].month = "2026-02";
+  rows_[4].start_unix_ms = 5000;
+  rows_[4].end_unix_ms = 7000;
+  EXPECT_EQ(Fault(), "");
+}
+
+TEST_F(CheckCorrectionsTest, FindsASecondOne) {
+  rows_.push_back(rows_[3]);
+  rows_[4].start_unix_ms = 400;
+  EXPECT_EQ(Fault(), "ledger: attempt 2 of step 1 of run 3, pool 1, is corrected a second time in 2026-01 by row 5");
+}
+
+TEST_F(CheckCorrectionsTest, FindsOneOfAnEndThatWasNotFlagged) {
+  rows_[1].flagged = false;
+  EXPECT_EQ(Fault(),
+            "ledger: attempt 2 of step 1 of run 3, pool 1, is corrected by row 4, but no row of it is flagged");
+  rows_.erase(rows_.begin() + 1);
+  EXPECT_THAT(Fault(), HasSubstr("no row of it is flagged"));
+}
+
+TEST_F(CheckCorrectionsTest, FindsOneThatIsAboutSomethingElse) {
+  rows_[2].cards = 7;
+  EXPECT_THAT(Fault(), HasSubstr("pool 0, is corrected by row 3, which does not go on from where it was closed"));
+  rows_[2].cards = 8;
+  rows_[2].start_unix_ms = 999;
+  EXPECT_THAT(Fault(), HasSubstr("which does not go on from where it was closed"));
+}
+
+TEST_F(CheckCorrectionsTest, FindsOneThatTakesBackMoreThanThereWas) {
+  rows_[2].end_unix_ms = -1;
+  EXPECT_EQ(Fault(), "ledger: attempt 2 of step 1 of run 3, pool 0, is corrected to -8 gpu_ms in 2026-01");
+}
+
 class WrongSums : public MemoryStore {
  public:
   absl::StatusOr<std::vector<UsageRow>> Usage(const UsageFilter& filter, UsageKey by) override {

@@ -66,6 +66,10 @@ void Driver::Untrack(const std::string& key) {
   if (const std::shared_ptr<Lane> lane = LaneOf(backend)) lane->Untrack(key);
 }
 
+void Driver::Look(const std::string& backend, const AttemptTarget& target) {
+  if (const std::shared_ptr<Lane> lane = LaneOf(backend)) lane->Look(target);
+}
+
 void Driver::Shutdown(absl::Time deadline) {
   std::map<std::string, std::shared_ptr<Lane>> lanes;
   {

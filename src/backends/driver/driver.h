@@ -59,6 +59,7 @@ class Driver final : public loop::EffectSink {
   void Remove(int64_t outbox_id, const std::string& backend, const AttemptTarget& target) override;
   void Track(const std::string& backend, const AttemptTarget& target) override;
   void Untrack(const std::string& key) override;
+  void Look(const std::string& backend, const AttemptTarget& target) override;
 
   // Begins nothing more and waits for the calls under way until `deadline`; what has not returned by
   // then is left to itself. Effects without an answer stay in the outbox. A second call does nothing.

@@ -133,6 +133,18 @@ void Lane::Untrack(const std::string& key) {
   Settle(key);
 }
 
+void Lane::Look(const AttemptTarget& target) {
+  const std::lock_guard lock(mutex_);
+  Key& key = keys_[target.key];
+  if (key.tracked) return;
+  Tracked& tracked = key.tracked.emplace();
+  tracked.target = target;
+  tracked.since = Clock::now();
+  tracked.next_look = tracked.since;
+  tracked.once = true;
+  Settle(target.key);
+}
+
 void Lane::Wake(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto found = keys_.find(key);
@@ -292,7 +304,7 @@ bool Lane::ObserveDue(Lock& lock, std::vector<std::string> keys) {
     Key& key = keys_[targets[i].key];
     // Tracked anew under another target while it was looked at: that is not what was seen.
     if (!key.tracked || !(key.tracked->target == targets[i])) continue;
-    if (NoteObservation(*key.tracked, seen[i], now)) news.push_back(i);
+    if (NoteObservation(key, seen[i], now)) news.push_back(i);
   }
   if (!news.empty()) {
     flight->give_up_at = Moment::max();
@@ -303,7 +315,13 @@ bool Lane::ObserveDue(Lock& lock, std::vector<std::string> keys) {
   return Finish(lock, flight);
 }
 
-bool Lane::NoteObservation(Tracked& tracked, const Observation& seen, Moment now) {
+// Whether it is to be posted.
+bool Lane::NoteObservation(Key& key, const Observation& seen, Moment now) {
+  if (key.tracked->once) {
+    key.tracked.reset();
+    return true;
+  }
+  Tracked& tracked = *key.tracked;
   const bool unknown = std::holds_alternative<Unknown>(seen);
   tracked.unknown_in_a_row = unknown ? tracked.unknown_in_a_row + 1 : 0;
   tracked.ending = tracked.signalled || IsEnding(seen);
@@ -363,7 +381,7 @@ void Lane::GiveUp(Lock& lock, Flight& flight) {
     Key& key = keys_[name];
     key.given_up = true;
     const bool looked = !flight.task && key.tracked;
-    if (looked && NoteObservation(*key.tracked, Unknown{why}, Clock::now())) unseen.push_back(name);
+    if (looked && NoteObservation(key, Unknown{why}, Clock::now())) unseen.push_back(name);
   }
   if (given_up_ <= options_.max_given_up) {
     flight.replaced = true;

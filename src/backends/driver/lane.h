@@ -34,6 +34,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   void Push(int64_t outbox_id, Call call, const AttemptTarget& target);
   void Track(const AttemptTarget& target);
   void Untrack(const std::string& key);
+  void Look(const AttemptTarget& target);
   void Wake(const std::string& key);
 
   void Stop();                         // returns at once
@@ -53,6 +54,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
     AttemptTarget target;
     Moment since;
     Moment next_look;
+    bool once = false;       // until the first look, whatever comes of it
     bool woken = false;      // since the last look began
     bool signalled = false;  // by an effect of this lane
     bool ending = false;     // signalled, or seen to end
@@ -110,7 +112,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   std::optional<Moment> NextGiveUp() const;
   Flight* FindOverdue(Moment now);
   Clock::duration IntervalOf(const Tracked& tracked, Moment now);
-  bool NoteObservation(Tracked& tracked, const Observation& seen, Moment now);
+  bool NoteObservation(Key& key, const Observation& seen, Moment now);
   void JoinEndedWorkers();
 
   // These are called and left with the mutex held, and let go of it while they call the backend or the

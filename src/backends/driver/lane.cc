@@ -354,6 +354,7 @@ void Lane::RunSupervisor() {
     while (AnswerWaiting(lock)) {
     }
     JoinEndedWorkers();
+    if (stopping_) return;  // said while the lock was let go
     supervisor_wakes_at_ = NextGiveUp().value_or(Moment::max());
     if (supervisor_wakes_at_ == Moment::max()) {
       supervise_.wait(lock);

@@ -13,6 +13,11 @@ std::string CardsText(const std::vector<int>& cards) {
   return fmt::format("{} {}", cards.size() == 1 ? "card" : "cards", fmt::join(cards, ", "));
 }
 
+// The same whichever of them came first.
+std::string BothHold(const std::string& one, const std::string& other) {
+  return fmt::format("{} and {} both hold", std::min(one, other), std::max(one, other));
+}
+
 }  // namespace
 
 CardCheck::CardCheck(const Registry& registry) {
@@ -62,16 +67,16 @@ void CardCheck::AddCards(const std::string& key, const RankPlacement& rank, int 
                     key, CardsText(too_high), rank.node, cards_of_node));
   }
   for (const auto& [other, cards] : shared) {
-    faults_.push_back(fmt::format("{} and {} both hold {} of node {}: tp stop one of the runs", other, key,
-                                  CardsText(cards), rank.node));
+    faults_.push_back(
+        fmt::format("{} {} of node {}: tp stop one of the runs", BothHold(key, other), CardsText(cards), rank.node));
   }
 }
 
 void CardCheck::AddPlace(const std::string& key, const std::string& node) {
   const auto [holder, first] = place_holders_.try_emplace(node, key);
   if (first) return;
-  faults_.push_back(fmt::format("{} and {} both hold node {}, which is one place: tp stop one of the runs",
-                                holder->second, key, node));
+  faults_.push_back(
+      fmt::format("{} node {}, which is one place: tp stop one of the runs", BothHold(key, holder->second), node));
 }
 
 }  // namespace tp::core

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "sample_registry.h"
 #include "server_fixture.h"
 #include "tp/v1/registry.grpc.pb.h"
 #include "tp/v1/system.grpc.pb.h"
@@ -161,6 +162,7 @@ TEST_F(ReloadTest, TheStatusIsForOperators) {
 }
 
 TEST_F(ReloadTest, TheStatusNamesCardsThatTwoAttemptsHold) {
+  registry_ = SampleRegistry();
   Commit(RunningRun(1, "alice"));
   Commit(RunningRun(2, "bob"));
   v1::GetRegistryStatusResponse response;

@@ -54,6 +54,11 @@ TEST(CardCheck, NamesCardsThatTwoHold) {
                           "b and c both hold card 3 of node n1: tp stop one of the runs"));
 }
 
+TEST(CardCheck, SaysTheSameInAnyOrder) {
+  EXPECT_EQ(FaultsOf({On("a", "n1", {0}), On("b", "n1", {0})}), FaultsOf({On("b", "n1", {0}), On("a", "n1", {0})}));
+  EXPECT_EQ(FaultsOf({On("a", "c1", {}), On("b", "c1", {})}), FaultsOf({On("b", "c1", {}), On("a", "c1", {})}));
+}
+
 TEST(CardCheck, NamesAPlaceThatTwoHold) {
   EXPECT_THAT(FaultsOf({On("a", "c1", {}), On("b", "c1", {})}),
               ElementsAre("a and b both hold node c1, which is one place: tp stop one of the runs"));

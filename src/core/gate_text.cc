@@ -22,4 +22,8 @@ std::string MomentText(absl::Time moment, absl::TimeZone zone) {
   return std::string(absl::FormatTime("%a %Y-%m-%d %H:%M ", moment, zone)) + zone.name();
 }
 
+std::string ClockText(absl::Time moment, absl::TimeZone zone) {
+  return absl::FormatTime("%a %Y-%m-%d %H:%M %Z", moment, zone);
+}
+
 }  // namespace tp::core

@@ -13,5 +13,6 @@ inline constexpr int64_t kMsPerHour = 3'600'000;
 std::string HoursText(int64_t gpu_ms);                           // `12.5`
 std::string LengthText(absl::Duration length);                   // `1h20m`, as --time-limit takes it
 std::string MomentText(absl::Time moment, absl::TimeZone zone);  // `Tue 2026-12-01 19:00 Europe/Berlin`
+std::string ClockText(absl::Time moment, absl::TimeZone zone);   // `Tue 2026-12-01 19:00 CET`
 
 }  // namespace tp::core

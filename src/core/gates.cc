@@ -213,7 +213,8 @@ std::string GpuHoursSentence(const GateInput& in) {
   const std::string used =
       fmt::format("your GPU-hours: {} of {} used this month", HoursText(in.situation.use.month_gpu_ms), limit);
   if (limit == 0) return fmt::format("{}: the quota lets none start; an admin can raise it", used);
-  return fmt::format("{}; the next month begins {}", used, MomentText(in.situation.month_ends, absl::UTCTimeZone()));
+  return fmt::format("{}; the next month begins {}", used,
+                     ClockText(in.situation.month_ends, in.situation.accounting_zone));
 }
 std::string StorageSentence(const GateInput& in) {
   const auto& storage = in.situation.use.storage;

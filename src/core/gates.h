@@ -55,8 +55,9 @@ struct Situation {
   QuotaLimits limits;                            // of the run's owner
   QuotaUse use;                                  // likewise
   absl::Time month_ends;                         // of the accounting zone
-  Schedule schedule;                             // of the shape
-  WindowStanding window;                         // of `schedule`
+  absl::TimeZone accounting_zone;
+  Schedule schedule;      // of the shape
+  WindowStanding window;  // of `schedule`
   absl::Time now;
 };
 

@@ -545,6 +545,7 @@ core::Situation Planner::SituationOf(const core::RunWithSteps& run, const core::
                             .now = now};
   const core::QueueOrder order = OrderOf(run.run.owner, run.run.priority, run.run.created_at, step.ref, now);
   for (const auto& [ref, reservation] : reservations_) {
+                            .accounting_zone = zone_,
     const JobClass& holder = classes_.at(queued_.at(ref).job_class);
     const absl::Time submitted = queued_.at(ref).submitted;
     if (OrderOf(holder.key.owner, holder.key.priority, submitted, ref, now) < order) {

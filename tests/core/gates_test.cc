@@ -38,6 +38,7 @@ class Gates : public ::testing::Test {
             .limits = limits_,
             .use = use_,
             .month_ends = now_ + absl::Hours(100),
+            .accounting_zone = zone_,
             .schedule = {},
             .window = {},
             .now = now_};
@@ -50,6 +51,7 @@ class Gates : public ::testing::Test {
   Policy policy_;
   QuotaLimits limits_;
   QuotaUse use_;
+  absl::TimeZone zone_ = absl::UTCTimeZone();
 };
 
 TEST_F(Gates, OpenWhenNothingIsInTheWay) { EXPECT_TRUE(Closed().empty()); }
@@ -158,6 +160,9 @@ TEST_F(Gates, QuotaOfGpuHoursOpensWithTheMonth) {
   EXPECT_EQ(Closed()[0].opens_at, now_ + absl::Hours(100));
   EXPECT_EQ(Closed()[0].sentence,
             "your GPU-hours: 10.0 of 10 used this month; the next month begins Tue 2027-01-19 12:00 UTC");
+  ASSERT_TRUE(absl::LoadTimeZone("Europe/Berlin", &zone_));
+  EXPECT_EQ(Closed()[0].sentence,
+            "your GPU-hours: 10.0 of 10 used this month; the next month begins Tue 2027-01-19 13:00 CET");
   use_.month_gpu_ms -= 1;
   EXPECT_TRUE(Closed().empty());
 }

@@ -13,8 +13,6 @@ namespace tp::plan {
 namespace {
 
 constexpr size_t kMostHints = 4;
-// Beyond it somebody has no time limit, and the estimate says nothing.
-constexpr absl::Duration kFarthestEstimate = absl::Hours(7 * 24);
 constexpr int kMostTries = 64;  // bounded work on the loop
 
 bool OfTheStepItself(core::GateKind gate) {
@@ -116,14 +114,6 @@ void TryLessTime(Trials& trials, const core::Step& step, const core::Situation& 
   }
 }
 
-// The first in order has its cards reserved: they are free by then, unless something passes its limit.
-void SayReservedStart(const Planner& planner, const core::Step& step, absl::Time now, std::vector<std::string>& hints) {
-  const auto reservation = planner.reservations().find(step.ref);
-  if (reservation == planner.reservations().end() || reservation->second.start - now > kFarthestEstimate) return;
-  hints.push_back(fmt::format("estimate: starts in {} at the latest, when what runs has reached its time limits",
-                              core::LengthText(reservation->second.start - now)));
-}
-
 // Until when the window takes it, where it is let in now and waits for something else.
 void SayLatestStart(const core::Step& step, const core::Situation& situation, std::vector<std::string>& hints) {
   const auto limit = core::RemainingOwnLimit(step);
@@ -148,7 +138,6 @@ std::vector<std::string> HintsFor(const Planner& planner, const core::RunWithSte
   Trials trials(planner, run, step, now);
   const core::Situation situation = planner.SituationOf(run, step, *shape, now);
   std::vector<std::string> hints;
-  SayReservedStart(planner, step, now, hints);
   TryLessTime(trials, step, situation, hints);
   if (shape->pools.size() == 1) {
     const core::PoolShape& pool = shape->pools.front();

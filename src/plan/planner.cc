@@ -519,9 +519,14 @@ std::vector<const core::Reservation*> Planner::Reservations() const {
 }
 
 std::optional<absl::Time> Planner::NextWake() const {
+  std::optional<absl::Time> next = NextOpening();
+  if (policy_.fair_share && !room_.empty()) Earlier(next, now_ + kSharesHold);
+  return next;
+}
+
+std::optional<absl::Time> Planner::NextOpening() const {
   if (pass_ || !disturbed_.empty()) return now_;
   std::optional<absl::Time> next = recheck_at_;
-  if (policy_.fair_share && !room_.empty()) Earlier(next, now_ + kSharesHold);
   if (!own_openings_.empty()) Earlier(next, own_openings_.begin()->first);
   if (!window_waits_.empty()) Earlier(next, window_waits_.begin()->first);
   if (!quota_waits_.empty()) Earlier(next, month_ends_);
@@ -540,12 +545,12 @@ core::Situation Planner::SituationOf(const core::RunWithSteps& run, const core::
                             .limits = quotas_.LimitsOf(run.run.owner, now),
                             .use = usage_.UseOf(run.run.owner, now),
                             .month_ends = core::MonthOf(now, zone_).ends,
+                            .accounting_zone = zone_,
                             .schedule = ScheduleOf(shape, now),
                             .window = StandingOf(shape, now),
                             .now = now};
   const core::QueueOrder order = OrderOf(run.run.owner, run.run.priority, run.run.created_at, step.ref, now);
   for (const auto& [ref, reservation] : reservations_) {
-                            .accounting_zone = zone_,
     const JobClass& holder = classes_.at(queued_.at(ref).job_class);
     const absl::Time submitted = queued_.at(ref).submitted;
     if (OrderOf(holder.key.owner, holder.key.priority, submitted, ref, now) < order) {

@@ -86,6 +86,8 @@ class Planner {
   std::vector<ShapeChange> TakeShapeChanges() { return std::exchange(shape_changes_, {}); }
   // When something opens by itself, or there is something to look at.
   std::optional<absl::Time> NextWake() const;
+  // The same without the look at shares that comes by every so often.
+  std::optional<absl::Time> NextOpening() const;
 
   // --- What is so ---
 
@@ -101,11 +103,15 @@ class Planner {
     return windows_.ScheduleOf(*registry_, shape, now);
   }
   const core::Registry& registry() const { return *registry_; }
+  const std::shared_ptr<const core::Registry>& shared_registry() const { return registry_; }
+  const core::Policy& policy() const { return policy_; }
+  absl::TimeZone accounting_zone() const { return zone_; }
   const core::QuotaBook& quotas() const { return quotas_; }
   const core::QuotaUsage& usage() const { return usage_; }
   // As of the last BeginTurn; empty: they do not count.
   const core::Shares& shares() const { return shares_; }
   const core::Capacity& capacity() const { return capacity_; }
+  const core::Occupants& occupants() const { return occupants_; }
   const core::HeldOpen& held_open() const { return windows_.held_open(); }
   const std::map<core::StepRef, core::Reservation>& reservations() const { return reservations_; }
   // The one gate at which each class waits, as the last look left it: what waits behind another of its size

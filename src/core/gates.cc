@@ -327,14 +327,16 @@ DependencyState OnRuns(const Run& run) {
 
 DependencyState Dependency(const RunWithSteps& run, const Step& step) {
   if (!step.spec.after) return OnRuns(run.run);
-  const JobState state = DependedOn(run, step).state;
-  if (!IsTerminal(state)) return DependencyState::kWaiting;
-  const bool succeeded = state == JobState::kSucceeded;
-  switch (step.spec.after->when) {
+  return Dependency(step.spec.after->when, DependedOn(run, step).state);
+}
+
+DependencyState Dependency(AfterWhen when, JobState other) {
+  if (!IsTerminal(other)) return DependencyState::kWaiting;
+  switch (when) {
     case AfterWhen::kSuccess:
-      return succeeded ? DependencyState::kMet : DependencyState::kImpossible;
+      return other == JobState::kSucceeded ? DependencyState::kMet : DependencyState::kImpossible;
     case AfterWhen::kFailure:
-      return state == JobState::kFailed ? DependencyState::kMet : DependencyState::kImpossible;
+      return other == JobState::kFailed ? DependencyState::kMet : DependencyState::kImpossible;
     case AfterWhen::kAlways:
       return DependencyState::kMet;
   }

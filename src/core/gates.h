@@ -88,6 +88,8 @@ std::optional<GateKind> ClosedQuota(const ResolvedShape& shape, const QuotaLimit
 // Whether the step waits for another of its run, or for another run: nothing, waiting, or never to run.
 enum class DependencyState : uint8_t { kMet, kWaiting, kImpossible };
 DependencyState Dependency(const RunWithSteps& run, const Step& step);
+// By the state of the step that it waits for.
+DependencyState Dependency(AfterWhen when, JobState other);
 
 // A sentence where that is impossible; empty: it is not.
 std::string WhyNever(const RunWithSteps& run, const Step& step);

@@ -251,5 +251,6 @@ template absl::StatusOr<core::Ending> Decode(std::string_view);
 template absl::StatusOr<core::Sight> Decode(std::string_view);
 template absl::StatusOr<AttemptTarget> Decode(std::string_view);
 template absl::StatusOr<core::QuotaLimits> Decode(std::string_view);
+template absl::StatusOr<std::vector<std::string>> Decode(std::string_view);
 
 }  // namespace tp::store

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "store/micros.h"
 #include "store/usage.h"
+#include "store/waiting.h"
 
 namespace tp::store {
 namespace {
@@ -236,6 +237,15 @@ absl::StatusOr<RunPage> MemoryStore::ListRuns(const RunFilter& filter, std::opti
     page.summaries.push_back(run->second.summary);
   }
   return page;
+}
+
+absl::StatusOr<std::vector<QueuedStepRow>> MemoryStore::QueuedSteps() {
+  const std::lock_guard lock(mutex_);
+  std::vector<QueuedStepRow> rows;
+  for (const auto& [n, stored] : data_.runs) {
+    for (QueuedStepRow& row : WaitingStepsOf(stored.value)) rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 absl::StatusOr<std::vector<EventRow>> MemoryStore::Events(int64_t run, int64_t after_revision, int limit) {

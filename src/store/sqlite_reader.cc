@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "store/micros.h"
+#include "store/queued_steps.h"
 #include "store/sqlite_rows.h"
 #include "store/usage.h"
 #include "store/where.h"
@@ -229,6 +230,10 @@ absl::StatusOr<RunPage> SqliteReader::ListRuns(const RunFilter& filter, std::opt
     TP_ASSIGN_OR_RETURN(page.runs, Complete(database, std::move(runs)));
     return page;
   });
+}
+
+absl::StatusOr<std::vector<QueuedStepRow>> SqliteReader::QueuedSteps() {
+  return Read<std::vector<QueuedStepRow>>(SelectQueuedSteps);
 }
 
 // --- Events ---------------------------------------------------------------------------------------

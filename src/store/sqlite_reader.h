@@ -21,6 +21,7 @@ class SqliteReader : public Reader {
   absl::StatusOr<core::RunWithSteps> GetRun(int64_t n) override;
   absl::StatusOr<int64_t> LastRun(const std::string& owner) override;
   absl::StatusOr<RunPage> ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) override;
+  absl::StatusOr<std::vector<QueuedStepRow>> QueuedSteps() override;
   absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) override;
   absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) override;
   absl::StatusOr<int64_t> Revision() override;

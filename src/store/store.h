@@ -51,6 +51,17 @@ struct RunPage {
 
 enum class UsageKey : uint8_t { kUser, kProject, kSeries, kProfile, kDay, kMonth, kRun };
 
+// What orders a queued step and says what it wants; the rest of it is read where it is shown.
+struct QueuedStepRow {
+  core::StepRef ref;
+  std::string owner;
+  int32_t priority = 0;
+  absl::Time submitted_at;
+  bool held = false;  // by somebody, or for its shape
+  std::vector<std::string> profiles;
+  bool operator==(const QueuedStepRow&) const = default;
+};
+
 struct UsageRow {
   std::string key;
   int64_t gpu_ms = 0;
@@ -76,6 +87,8 @@ class Reader {
   // The newest that is not removed; NOT_FOUND: none.
   virtual absl::StatusOr<int64_t> LastRun(const std::string& owner) = 0;
   virtual absl::StatusOr<RunPage> ListRuns(const RunFilter& filter, std::optional<int64_t> before, int limit) = 0;
+  // Steps in QUEUED that wait for no other of their run, by number. One statement, whatever their number.
+  virtual absl::StatusOr<std::vector<QueuedStepRow>> QueuedSteps() = 0;
   virtual absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) = 0;
   // Runs with an event of a revision above the given one, and the newest revision.
   virtual absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) = 0;

@@ -66,6 +66,34 @@ TEST_P(ListTest, TombstonesAreHiddenUnlessAskedFor) {
   EXPECT_THAT(List({.changed_after = At(6), .with_removed = true}), IsEmpty());
 }
 
+TEST_P(ListTest, QueuedStepsAreThoseThatWaitForNoOther) {
+  const int64_t plain = Add("ana", JobState::kQueued, At(3));
+  Add("ana", JobState::kRunning);
+  Add("ana", JobState::kStopped);
+  core::Run pipeline = author_.NewRun("bob", 0, At(4));
+  pipeline.priority = 70;
+  author_.Put(pipeline);
+  const auto put = [&](int32_t index, JobState state, std::optional<core::After> after) {
+    core::Step step = Author::QueuedStep({pipeline.n, index}, At(4));
+    step.spec.after = after;
+    step.spec.profiles = {"h200:8", "a=\"x\":1"};
+    step.hold.owner = index == 3;
+    author_.Enter(step, state, At(4));
+  };
+  put(0, JobState::kSucceeded, std::nullopt);
+  put(1, JobState::kQueued, core::After{0, core::AfterWhen::kSuccess});
+  put(2, JobState::kQueued, core::After{1, core::AfterWhen::kAlways});
+  put(3, JobState::kQueued, std::nullopt);
+  Commit(author_.Take());
+  const auto queued = reader().QueuedSteps();
+  ASSERT_TRUE(queued.ok()) << queued.status();
+  const std::vector<std::string> profiles = {"h200:8", "a=\"x\":1"};
+  EXPECT_THAT(*queued,
+              ElementsAre(QueuedStepRow{.ref = {plain, 0}, .owner = "ana", .priority = 50, .submitted_at = At(3)},
+                          QueuedStepRow{{pipeline.n, 1}, "bob", 70, At(4), false, profiles},
+                          QueuedStepRow{{pipeline.n, 3}, "bob", 70, At(4), true, profiles}));
+}
+
 TEST_P(ListTest, PagesAreTheWholeListNewestFirst) {
   std::vector<int64_t> expected;
   for (int i = 0; i < 23; ++i) expected.insert(expected.begin(), Add("ana", JobState::kQueued));

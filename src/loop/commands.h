@@ -20,6 +20,7 @@
 #include "core/run.h"
 #include "core/step.h"
 #include "core/windows.h"
+#include "plan/estimate.h"
 #include "store/rows.h"
 
 namespace tp::loop {
@@ -165,6 +166,13 @@ struct Standings {
   core::Shares shares;  // empty: they do not count in the order
 };
 using StandingReply = std::function<void(absl::StatusOr<Standings>)>;
+
+// What estimates of starts are made of: everything that holds cards or was paused by a window, and of these
+// steps those that wait. A copy, so that the loop has no part in what is made of it.
+struct ForecastQuery {
+  std::vector<core::StepRef> waiting;
+};
+using ForecastReply = std::function<void(absl::StatusOr<std::shared_ptr<const plan::ForecastInput>>)>;
 
 // After each commit: its events, in order, to whoever follows. Called on a thread of the loop's; must
 // not block.

@@ -82,6 +82,9 @@ void Loop::Post(Query query, QueryReply reply) {
 void Loop::Post(StandingQuery query, StandingReply reply) {
   messages_.push_back(StandingMessage{std::move(query), std::move(reply)});
 }
+void Loop::Post(ForecastQuery query, ForecastReply reply) {
+  messages_.push_back(ForecastMessage{std::move(query), std::move(reply)});
+}
 void Loop::Post(StorageScanned scanned) { messages_.push_back(std::move(scanned)); }
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
 void Loop::Post(AttemptObserved observed) { messages_.push_back(std::move(observed)); }
@@ -139,6 +142,7 @@ void Loop::Take(Input& input) {
                    });
                  },
                  [&](StandingMessage& standing) { TakeStanding(standing); },
+                 [&](ForecastMessage& forecast) { TakeForecast(forecast); },
                  [&](StorageScanned& scanned) { TakeScanned(scanned); },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
                  [&](const AttemptObserved& observed) { TakeObserved(observed); },
@@ -189,6 +193,9 @@ std::vector<std::function<void()>> Loop::Abandon() {
     }
     if (auto* standing = std::get_if<StandingMessage>(&input)) {
       answers.push_back([reply = std::move(standing->reply)] { reply(Unavailable("tpd is stopping: try again")); });
+    }
+    if (auto* forecast = std::get_if<ForecastMessage>(&input)) {
+      answers.push_back([reply = std::move(forecast->reply)] { reply(Unavailable("tpd is stopping: try again")); });
     }
   }
   return answers;

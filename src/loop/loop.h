@@ -77,6 +77,7 @@ class Loop {
   void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
   void Post(StandingQuery query, StandingReply reply);
+  void Post(ForecastQuery query, ForecastReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);
@@ -124,9 +125,13 @@ class Loop {
     StandingQuery query;
     StandingReply reply;
   };
+  struct ForecastMessage {
+    ForecastQuery query;
+    ForecastReply reply;
+  };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, EffectAnswered,
-                             AttemptObserved, StorageScanned, RegistryMessage>;
+  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
+                             EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -232,6 +237,7 @@ class Loop {
   void TellDependent(core::RunWithSteps& run, int64_t other, std::optional<core::RunWord> outcome);
 
   // Planner (loop_plan.cc)
+  void TakeForecast(ForecastMessage& message);
   void Plan();
   void NoteShapes();
   bool TurnIsOver(core::StepRef ref);

@@ -33,6 +33,19 @@ bool Loop::TurnIsOver(core::StepRef ref) {
   return true;
 }
 
+void Loop::TakeForecast(ForecastMessage& message) {
+  const auto find = [this](int64_t n) -> const core::RunWithSteps* {
+    const auto run = runs_.find(n);
+    return run == runs_.end() ? nullptr : &run->second;
+  };
+  std::vector<core::StepRef> by_windows;
+  for (const auto& [ref, at] : window_steps_) by_windows.push_back(ref);
+  auto input = std::make_shared<const plan::ForecastInput>(
+      plan::GatherForecast(planner_, find, message.query.waiting, by_windows, now_));
+  batch_.leaving.push_back(
+      [reply = std::move(message.reply), input = std::move(input)]() mutable { reply(std::move(input)); });
+}
+
 core::ResolvedShape Loop::ShapeOf(const core::Step& step, std::string* why) const {
   absl::StatusOr<core::ResolvedShape> shape = core::ResolveShape(*registry_, step.spec.profiles);
   if (shape.ok()) return *std::move(shape);

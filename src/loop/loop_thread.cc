@@ -86,6 +86,11 @@ void LoopThread::Post(StandingQuery query, StandingReply reply) {
     loop_.Post(std::move(query), std::move(reply));
   });
 }
+void LoopThread::Post(ForecastQuery query, ForecastReply reply) {
+  Enqueue([this, query = std::move(query), reply = std::move(reply)]() mutable {
+    loop_.Post(std::move(query), std::move(reply));
+  });
+}
 void LoopThread::Post(StorageScanned scanned) {
   Enqueue([this, scanned = std::move(scanned)]() mutable { loop_.Post(std::move(scanned)); });
 }

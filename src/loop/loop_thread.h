@@ -53,6 +53,7 @@ class LoopThread {
   void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
   void Post(StandingQuery query, StandingReply reply);
+  void Post(ForecastQuery query, ForecastReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);

@@ -22,8 +22,8 @@ std::string Sql() {
       "step.hold_owner OR step.hold_admin OR step.hold_shape <> '', "
       "json_object('v', json_extract(step.spec, '$.v'), 'value', json_extract(step.spec, '$.value.profiles')), "
       "json_extract(step.spec, '$.value.after.when'), before.state, "
-      "CASE WHEN run.array_limit > 0 THEN run.array_limit - (SELECT count(*) FROM attempt WHERE attempt.run = run.n) "
-      "END "
+      "CASE WHEN run.array_limit > 0 THEN "
+      "max(0, run.array_limit - (SELECT count(*) FROM attempt WHERE attempt.run = run.n)) ELSE -1 END "
       "FROM run INDEXED BY run_unfinished JOIN step ON step.run = run.n "
       "LEFT JOIN step AS before ON before.run = run.n AND before.step = json_extract(step.spec, '$.value.after.step') "
       "WHERE {} AND step.state = 'QUEUED' AND (json_extract(step.spec, '$.value.after') IS NOT NULL OR NOT EXISTS "
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<QueuedStepRow>> SelectQueuedSteps(Database& database)
     const std::string flags = columns.Text();
     const auto when = columns.OptionalEnum<core::AfterWhen>();
     const auto before = columns.OptionalEnum<core::JobState>();
-    if (const auto room = columns.OptionalInt64()) rooms[row.ref.run] = *room;
+    if (const int64_t room = columns.Int64(); room >= 0) rooms[row.ref.run] = room;
     TP_RETURN_IF_ERROR(columns.status());
     if (when && before && core::Dependency(*when, *before) != core::DependencyState::kMet) continue;
     TP_ASSIGN_OR_RETURN(row.profiles, profiles.Of(flags));

@@ -108,6 +108,27 @@ TEST(Loop, FairShareIsTheSameAfterARestart) {
   }
 }
 
+TEST(Loop, AForecastHasWhatHoldsCardsAndOfTheStepsNamedThoseThatWait) {
+  Harness h;
+  const int64_t holds = h.Submit("h200:16");
+  const int64_t waits = h.Submit("h200:16");
+  const int64_t unnamed = h.Submit("h200:16");
+  std::shared_ptr<const plan::ForecastInput> input;
+  h.loop->Post(ForecastQuery{{{holds, 0}, {waits, 0}, {999, 0}, {waits, 7}}},
+               [&input](const auto& taken) { input = *taken; });
+  h.Settle();
+  ASSERT_NE(input, nullptr);
+  ASSERT_EQ(input->holding.size(), 1u);
+  EXPECT_EQ(input->holding[0].ref.run, holds);
+  EXPECT_FALSE(input->holding[0].placement.empty());
+  EXPECT_EQ(input->holding[0].frees_at, std::nullopt) << "it has no time limit";
+  ASSERT_EQ(input->waiting.size(), 1u);
+  EXPECT_EQ(input->waiting[0].ref.run, waits);
+  EXPECT_EQ(input->use.size(), 1u);
+  EXPECT_EQ(plan::EstimateStarts(*input).at({waits, 0}).why_none, plan::NoEstimate::kNoLimit);
+  EXPECT_EQ(h.State(unnamed), kQueued);
+}
+
 TEST(Loop, EqualShapesThatDoNotFitAreTriedOnceInAPass) {
   Harness h;
   h.Submit("h200:16");

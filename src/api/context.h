@@ -9,8 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "api/configuration_port.h"
+#include "api/forecast.h"
 #include "api/loop_port.h"
 #include "api/page_token.h"
+#include "api/queue_cache.h"
 #include "api/watch_hub.h"
 #include "api/worker_pool.h"
 #include "auth/authenticator.h"
@@ -46,6 +48,8 @@ struct Context {
   PageTokens page_tokens;
   auth::Authenticator authenticator;
   WatchHub hub;
+  QueueCache queue = {};
+  Forecasts forecasts = {};
   // Two pools, so that storage that hangs keeps nobody from submitting.
   WorkerPool calls;  // store reads and conversion
   WorkerPool files;  // logs, results, metrics, snapshots

@@ -13,6 +13,7 @@ class LoopPort {
   virtual void Post(loop::DryRun dry_run, loop::Reply reply) = 0;
   virtual void Post(loop::Query query, loop::QueryReply reply) = 0;
   virtual void Post(loop::StandingQuery query, loop::StandingReply reply) = 0;
+  virtual void Post(loop::ForecastQuery query, loop::ForecastReply reply) = 0;
 };
 
 }  // namespace tp::api

@@ -7,11 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "base/status.h"
-#include "core/gates.h"
 #include "core/order.h"
 #include "core/resource.h"
-#include "core/run.h"
-#include "store/each_run.h"
+#include "store/waiting.h"
 
 namespace tp::api {
 namespace {
@@ -42,15 +40,29 @@ class WantedByFlags {
   std::map<std::vector<std::string>, std::shared_ptr<const WantedCards>> known_;
 };
 
-bool IsDue(const core::RunWithSteps& run, const core::Step& step) {
-  return step.state == core::JobState::kQueued && core::Dependency(run, step) == core::DependencyState::kMet;
-}
-
 core::QueueOrder OrderOf(const WaitingStep& step) {
   return {.effective_priority = step.effective_priority,
           .share = step.share,
           .submitted = step.submitted_at,
           .step = step.ref};
+}
+
+bool IsBefore(const WaitingStep& a, const WaitingStep& b) { return OrderOf(a) < OrderOf(b); }
+
+WaitingStep WaitingOf(const store::QueuedStepRow& row, WantedByFlags& wanted) {
+  WaitingStep step;
+  step.ref = row.ref;
+  step.owner = row.owner;
+  step.priority = row.priority;
+  step.submitted_at = row.submitted_at;
+  step.held = row.held;
+  step.wanted = wanted.Of(row.profiles);
+  return step;
+}
+
+void SetOrder(WaitingStep& step, const core::Policy& policy, const core::Shares& shares, absl::Time now) {
+  step.effective_priority = core::EffectivePriority(step.priority, step.submitted_at, now, policy);
+  step.share = core::ShareOf(shares, step.owner);
 }
 
 }  // namespace
@@ -67,27 +79,41 @@ bool Compete(const WaitingStep& a, const WaitingStep& b) {
 absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
                                                    const core::Policy& policy, const core::Shares& shares,
                                                    absl::Time now) {
+  TP_ASSIGN_OR_RETURN(const std::vector<store::QueuedStepRow> rows, reader.QueuedSteps());
   WantedByFlags wanted(registry);
   std::vector<WaitingStep> queue;
-  store::RunFilter unfinished;  // a step may wait while another of its run is live
-  unfinished.words = {core::RunWord::kQueued, core::RunWord::kSubmitted, core::RunWord::kPending,
-                      core::RunWord::kRunning};
-  TP_RETURN_IF_ERROR(store::EachRun(reader, unfinished, [&](const core::RunWithSteps& run) {
-    for (const core::Step& step : run.steps) {
-      if (!IsDue(run, step)) continue;
-      queue.push_back({.ref = step.ref,
-                       .owner = run.run.owner,
-                       .priority = run.run.priority,
-                       .effective_priority = core::EffectivePriority(run.run.priority, run.run.created_at, now, policy),
-                       .share = core::ShareOf(shares, run.run.owner),
-                       .submitted_at = run.run.created_at,
-                       .held = step.hold.any(),
-                       .wanted = wanted.Of(step.spec.profiles)});
-    }
-    return absl::OkStatus();
-  }));
-  std::sort(queue.begin(), queue.end(),
-            [](const WaitingStep& a, const WaitingStep& b) { return OrderOf(a) < OrderOf(b); });
+  queue.reserve(rows.size());
+  for (const store::QueuedStepRow& row : rows) {
+    queue.push_back(WaitingOf(row, wanted));
+    SetOrder(queue.back(), policy, shares, now);
+  }
+  std::sort(queue.begin(), queue.end(), IsBefore);
+  return queue;
+}
+
+absl::StatusOr<std::vector<WaitingStep>> RenewQueue(const std::vector<WaitingStep>& before,
+                                                    const std::set<int64_t>& changed, store::Reader& reader,
+                                                    const core::Registry& registry, const core::Policy& policy,
+                                                    const core::Shares& shares, absl::Time now) {
+  std::vector<WaitingStep> queue;
+  queue.reserve(before.size() + changed.size());
+  for (const WaitingStep& step : before) {
+    if (!changed.contains(step.ref.run)) queue.push_back(step);
+  }
+  const auto kept = static_cast<std::ptrdiff_t>(queue.size());
+  WantedByFlags wanted(registry);
+  for (const int64_t n : changed) {
+    const auto run = reader.GetRun(n);
+    if (absl::IsNotFound(run.status())) continue;
+    if (!run.ok()) return run.status();
+    for (const store::QueuedStepRow& row : store::WaitingStepsOf(*run)) queue.push_back(WaitingOf(row, wanted));
+  }
+  for (WaitingStep& step : queue) SetOrder(step, policy, shares, now);
+  // Mostly in order still: what ages keeps its place among its like.
+  const auto middle = queue.begin() + kept;
+  if (!std::is_sorted(queue.begin(), middle, IsBefore)) std::sort(queue.begin(), middle, IsBefore);
+  std::sort(middle, queue.end(), IsBefore);
+  std::inplace_merge(queue.begin(), middle, queue.end(), IsBefore);
   return queue;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,16 @@ struct WaitingStep {
 bool Compete(const WaitingStep& a, const WaitingStep& b);
 bool Wants(const WaitingStep& step, const std::string& series);
 
-// Reads all unfinished runs page by page. The shares are the loop's.
+// Reads of each step what orders it, and sorts. The shares are the loop's.
 absl::StatusOr<std::vector<WaitingStep>> ReadQueue(store::Reader& reader, const core::Registry& registry,
                                                    const core::Policy& policy, const core::Shares& shares,
                                                    absl::Time now);
+
+// What that comes to now, where `before` was so and since then only runs that are named have changed: costs these,
+// and a walk through the others.
+absl::StatusOr<std::vector<WaitingStep>> RenewQueue(const std::vector<WaitingStep>& before,
+                                                    const std::set<int64_t>& changed, store::Reader& reader,
+                                                    const core::Registry& registry, const core::Policy& policy,
+                                                    const core::Shares& shares, absl::Time now);
 
 }  // namespace tp::api

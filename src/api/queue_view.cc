@@ -11,7 +11,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "api/convert.h"
+#include "api/estimate_view.h"
 #include "api/queue.h"
+#include "api/queue_cache.h"
 #include "api/request.h"
 #include "api/run_reader.h"
 #include "api/series_name.h"
@@ -52,11 +54,14 @@ void AddGate(const loop::LiveRun& live, int32_t step, bool named, v1::QueueEntry
   entry->set_gate_count(static_cast<int32_t>(live.gates[index].size()));
 }
 
-v1::QueueEntry Entry(const Call& call, const WaitingStep& step, int position, const loop::LiveRun& live) {
-  v1::QueueEntry entry = Sized(step, position);
-  const bool named = auth::MayReadNameInQueue(call.caller, step.owner);
-  if (named) AddNames(live.run, live.run.steps[static_cast<size_t>(step.ref.step)], &entry);
-  AddGate(live, step.ref.step, named, &entry);
+v1::QueueEntry Entry(const Call& call, const WaitingStep& waiting, int position, const loop::LiveRun& live,
+                     const Forecast* forecast) {
+  v1::QueueEntry entry = Sized(waiting, position);
+  const bool named = auth::MayReadNameInQueue(call.caller, waiting.owner);
+  const core::Step& step = live.run.steps[static_cast<size_t>(waiting.ref.step)];
+  if (named) AddNames(live.run, step, &entry);
+  AddGate(live, waiting.ref.step, named, &entry);
+  if (step.state == core::JobState::kQueued) *entry.mutable_estimate() = EstimateOf(call, forecast, live.run, step);
   return entry;
 }
 
@@ -106,28 +111,29 @@ absl::StatusOr<QueuePage> ReadPage(Context& context, const Call& call, const v1:
   if (!request.page_token().empty()) {
     TP_ASSIGN_OR_RETURN(page.first, context.page_tokens.Read(identity, request.page_token()));
   }
-  TP_ASSIGN_OR_RETURN(std::vector<WaitingStep> queue,
-                      ReadQueue(context.reader, *registry, context.facts.policy, shares, context.now()));
-  if (!request.series().empty()) {
-    std::erase_if(queue, [&](const WaitingStep& step) { return !Wants(step, request.series()); });
+  TP_ASSIGN_OR_RETURN(const std::shared_ptr<const QueueInOrder> queue, context.queue.Read(context, shares));
+  int64_t size = 0;
+  int64_t cards = 0;
+  for (const WaitingStep& step : queue->steps) {
+    if (!request.series().empty() && !Wants(step, request.series())) continue;
+    if (size >= page.first && size < page.first + limit) page.steps.push_back(step);
+    ++size;
+    cards += step.wanted->cards;
   }
-  response->set_total_count(static_cast<int32_t>(queue.size()));
-  for (const WaitingStep& step : queue) response->set_total_cards(response->total_cards() + step.wanted->cards);
-  const auto size = static_cast<int64_t>(queue.size());
-  const int64_t begin = std::min(page.first, size);
-  const int64_t end = std::min(begin + limit, size);
-  page.steps.assign(queue.begin() + begin, queue.begin() + end);
-  if (end < size) response->set_next_page_token(context.page_tokens.Make(identity, end));
+  response->set_total_count(static_cast<int32_t>(size));
+  response->set_total_cards(cards);
+  if (page.first + limit < size) response->set_next_page_token(context.page_tokens.Make(identity, page.first + limit));
   return page;
 }
 
-void FillPage(const Call& call, const QueuePage& page, const LiveByRun& runs, v1::ListQueueResponse* response) {
+void FillPage(const Call& call, const QueuePage& page, const LiveByRun& runs, const Forecast* forecast,
+              v1::ListQueueResponse* response) {
   for (size_t i = 0; i < page.steps.size(); ++i) {
     const WaitingStep& step = page.steps[i];
     const auto live = runs.find(step.ref.run);
     if (live == runs.end()) continue;
     *response->add_entries() =
-        Entry(call, step, static_cast<int>(page.first + static_cast<int64_t>(i) + 1), live->second);
+        Entry(call, step, static_cast<int>(page.first + static_cast<int64_t>(i) + 1), live->second, forecast);
   }
 }
 
@@ -183,14 +189,14 @@ absl::Status AddPlace(Context& context, const Call& call, const std::optional<Pl
 }
 
 absl::Status Explain(Context& context, const Call& call, const core::Shares& shares, const loop::LiveRun& live,
-                     v1::ExplainRunResponse* response) {
+                     const Forecast* forecast, v1::ExplainRunResponse* response) {
   *response->mutable_run() = View(context, call, live, Tasks::kAll);
+  AddEstimates(context, call, forecast, live.run, response->mutable_run());
   const auto& steps = live.run.steps;
-  std::vector<WaitingStep> queue;
+  auto queue = std::make_shared<const QueueInOrder>();
   if (std::any_of(steps.begin(), steps.end(),
                   [](const core::Step& step) { return step.state == core::JobState::kQueued; })) {
-    TP_ASSIGN_OR_RETURN(queue,
-                        ReadQueue(context.reader, *context.registry(), context.facts.policy, shares, context.now()));
+    TP_ASSIGN_OR_RETURN(queue, context.queue.Read(context, shares));
   }
   for (const v1::Step& step : response->run().steps()) {
     v1::StepExplanation* to = response->add_steps();
@@ -199,23 +205,14 @@ absl::Status Explain(Context& context, const Call& call, const core::Shares& sha
     to->set_state(step.state());
     to->set_reason(step.reason());
     *to->mutable_gates() = step.gates();
+    if (step.has_estimate()) *to->mutable_estimate() = step.estimate();
     const auto index = static_cast<size_t>(step.index() - 1);
     if (index < live.hints.size()) {
       for (const std::string& hint : live.hints[index]) to->add_hints(hint);
     }
-    TP_RETURN_IF_ERROR(AddPlace(context, call, PlaceOf(queue, steps[index].ref), to));
+    TP_RETURN_IF_ERROR(AddPlace(context, call, PlaceOf(queue->steps, steps[index].ref), to));
   }
   return absl::OkStatus();
-}
-
-// The shares of users are the loop's to know; `then` is called on a thread of context.calls.
-void WithShares(Context& context, const Done& failed, std::function<void(const core::Shares&)> then) {
-  if (!context.facts.policy.fair_share) return then({});
-  context.loop.Post(loop::StandingQuery(),
-                    [&context, failed, then = std::move(then)](absl::StatusOr<loop::Standings> standings) {
-                      if (!standings.ok()) return failed(standings.status());
-                      context.calls.Post([then, shares = std::move(standings->shares)] { then(shares); });
-                    });
 }
 
 void ListInOrder(Context& context, const Call& call, const v1::ListQueueRequest& request, const core::Shares& shares,
@@ -225,9 +222,13 @@ void ListInOrder(Context& context, const Call& call, const v1::ListQueueRequest&
   auto runs = ReadRuns(context.reader, page->steps);
   if (!runs.ok()) return done(runs.status());
   LoadLive(context, *std::move(runs),
-           [call, response, done, page = *std::move(page)](absl::StatusOr<std::vector<loop::LiveRun>> live) {
-             if (live.ok()) FillPage(call, page, ByRun(*std::move(live)), response);
-             done(live.status());
+           [&context, call, response, done, page = *page](const absl::StatusOr<std::vector<loop::LiveRun>>& live) {
+             if (!live.ok()) return done(live.status());
+             WithForecast(context, *live, [&context, call, response, done, page, runs = ByRun(*live)](auto forecast) {
+               FillPage(call, page, runs, forecast.get(), response);
+               SetErrors(context, response);
+               done(absl::OkStatus());
+             });
            });
 }
 
@@ -248,7 +249,10 @@ void ExplainRun(Context& context, const Call& call, const v1::ExplainRunRequest&
     LoadLive(
         context, {stored},
         [&context, call, shares, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
-          done(runs.ok() ? Explain(context, call, shares, runs->front(), response) : runs.status());
+          if (!runs.ok()) return done(runs.status());
+          WithForecast(context, *runs, [&context, call, shares, response, done, live = runs->front()](auto forecast) {
+            done(Explain(context, call, shares, live, forecast.get(), response));
+          });
         },
         Hints::kAsked);
   });

@@ -1,5 +1,7 @@
 #include "api/run_reader.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -13,6 +15,7 @@ namespace tp::api {
 namespace {
 
 constexpr int kRunsForHints = 200;
+constexpr size_t kRunsPerQuery = 32;
 
 // The caller's newest run that the selector may have meant: one of that name, else one of nearly that id.
 std::optional<std::string> MeantRun(Context& context, const Call& call, std::string_view selector) {
@@ -58,6 +61,39 @@ absl::Status Merge(Context& context, std::vector<loop::LiveRun> answers, std::ve
   return absl::OkStatus();
 }
 
+// Runs on their way through the loop.
+struct LiveLoad {
+  std::vector<loop::LiveRun> runs;
+  std::vector<int64_t> wanted;
+  size_t asked = 0;  // of `wanted`
+  std::vector<loop::LiveRun> answers;
+  Hints hints = Hints::kLeftOut;
+  RunsThen then;
+};
+
+// A few at a time: what others want of the loop gets its turn in between. The replies come on a thread of the
+// loop's, which must not wait for the store.
+void AskForMore(Context& context, const std::shared_ptr<LiveLoad>& load) {
+  if (load->asked == load->wanted.size()) {
+    context.calls.Post([&context, load] {
+      const absl::Status status = Merge(context, std::move(load->answers), &load->runs);
+      if (status.ok()) return load->then(std::move(load->runs));
+      load->then(status);
+    });
+    return;
+  }
+  const size_t end = std::min(load->asked + kRunsPerQuery, load->wanted.size());
+  loop::Query query;
+  query.explain = load->hints == Hints::kAsked;
+  query.runs.assign(load->wanted.begin() + static_cast<std::ptrdiff_t>(load->asked),
+                    load->wanted.begin() + static_cast<std::ptrdiff_t>(end));
+  load->asked = end;
+  context.loop.Post(std::move(query), [&context, load](std::vector<loop::LiveRun> answers) {
+    std::move(answers.begin(), answers.end(), std::back_inserter(load->answers));
+    AskForMore(context, load);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, std::string_view selector) {
@@ -82,30 +118,15 @@ absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, s
 }
 
 void LoadLive(Context& context, std::vector<core::RunWithSteps> stored, RunsThen then, Hints hints) {
-  loop::Query query;
-  query.explain = hints == Hints::kAsked;
-  std::vector<loop::LiveRun> runs;
+  auto load = std::make_shared<LiveLoad>();
+  load->hints = hints;
+  load->then = std::move(then);
   for (core::RunWithSteps& run : stored) {
-    if (!IsOver(run)) query.runs.push_back(run.run.n);
-    runs.push_back({.run = std::move(run), .gates = {}, .shapes = {}});
+    if (!IsOver(run)) load->wanted.push_back(run.run.n);
+    load->runs.push_back({.run = std::move(run), .gates = {}, .shapes = {}});
   }
-  if (query.runs.empty()) {
-    then(std::move(runs));
-    return;
-  }
-  // The reply comes on a thread of the loop's, which must not wait for the store.
-  auto reply = [&context, runs = std::make_shared<std::vector<loop::LiveRun>>(std::move(runs)),
-                then = std::move(then)](std::vector<loop::LiveRun> answers) {
-    context.calls.Post([&context, runs, then, answers = std::move(answers)]() mutable {
-      const absl::Status status = Merge(context, std::move(answers), runs.get());
-      if (status.ok()) {
-        then(std::move(*runs));
-      } else {
-        then(status);
-      }
-    });
-  };
-  context.loop.Post(std::move(query), std::move(reply));
+  if (load->wanted.empty()) return load->then(std::move(load->runs));
+  AskForMore(context, load);
 }
 
 v1::Run View(Context& context, const Call& call, const loop::LiveRun& run, Tasks tasks) {

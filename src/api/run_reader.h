@@ -19,7 +19,7 @@ namespace tp::api {
 // Blocking: reads the store.
 absl::StatusOr<core::RunWithSteps> FindRun(Context& context, const Call& call, std::string_view selector);
 
-// Asks the loop once for those that are not over. `then` is called on a thread of context.calls, or at
+// Asks the loop for those that are not over, a few at a time. `then` is called on a thread of context.calls, or at
 // once where nothing is to be asked; runs keep their order.
 using RunsThen = std::function<void(absl::StatusOr<std::vector<loop::LiveRun>>)>;
 enum class Hints : uint8_t { kLeftOut, kAsked };

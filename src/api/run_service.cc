@@ -8,6 +8,7 @@
 
 #include "api/convert.h"
 #include "api/errors.h"
+#include "api/estimate_view.h"
 #include "api/mutation.h"
 #include "api/queue_view.h"
 #include "api/recipes.h"
@@ -203,8 +204,12 @@ void Get(Context& context, const Call& call, const v1::GetRunRequest& request, v
   if (!stored.ok()) return done(stored.status());
   LoadLive(context, {*std::move(stored)},
            [&context, call, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
-             if (runs.ok()) *response->mutable_run() = View(context, call, runs->front(), Tasks::kAll);
-             done(runs.status());
+             if (!runs.ok()) return done(runs.status());
+             *response->mutable_run() = View(context, call, runs->front(), Tasks::kAll);
+             WithForecast(context, *runs, [&context, call, response, done, run = runs->front().run](auto forecast) {
+               AddEstimates(context, call, forecast.get(), run, response->mutable_run());
+               done(absl::OkStatus());
+             });
            });
 }
 
@@ -232,10 +237,14 @@ constexpr size_t kMaxPageBytes = size_t{3} << 20;
 
 // Returns after which run the next page begins, where the page had to end early.
 std::optional<int64_t> FillPage(Context& context, const Call& call, const std::vector<loop::LiveRun>& runs,
-                                v1::ListRunsResponse* response) {
+                                const Forecast* forecast, v1::ListRunsResponse* response) {
   size_t bytes = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     v1::Run run = View(context, call, runs[i]);
+    for (const core::Step& step : runs[i].run.steps) {
+      if (step.state != core::JobState::kQueued) continue;
+      *run.mutable_steps(step.ref.step)->mutable_estimate() = EstimateOf(call, forecast, runs[i].run, step);
+    }
     bytes += run.ByteSizeLong();
     if (i > 0 && bytes > kMaxPageBytes) return runs[i - 1].run.run.n;
     *response->add_runs() = std::move(run);
@@ -248,16 +257,18 @@ void List(Context& context, const Call& call, const v1::ListRunsRequest& request
   const std::string identity = ListIdentity(request);
   auto page = ReadPage(context, request, identity);
   if (!page.ok()) return done(page.status());
-  LoadLive(context, std::move(page->runs),
-           [&context, call, response, done, identity,
-            next = page->next_before](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
-             if (runs.ok()) {
-               const std::optional<int64_t> cut = FillPage(context, call, *runs, response);
-               const std::optional<int64_t> before = cut ? cut : next;
-               if (before) response->set_next_page_token(context.page_tokens.Make(identity, *before));
-             }
-             done(runs.status());
-           });
+  const auto fill = [&context, call, response, done, identity, next = page->next_before](
+                        const std::vector<loop::LiveRun>& runs, const Forecast* forecast) {
+    const std::optional<int64_t> cut = FillPage(context, call, runs, forecast, response);
+    const std::optional<int64_t> before = cut ? cut : next;
+    if (before) response->set_next_page_token(context.page_tokens.Make(identity, *before));
+    done(absl::OkStatus());
+  };
+  LoadLive(context, std::move(page->runs), [&context, done, fill](absl::StatusOr<std::vector<loop::LiveRun>> loaded) {
+    if (!loaded.ok()) return done(loaded.status());
+    const auto runs = std::make_shared<const std::vector<loop::LiveRun>>(*std::move(loaded));
+    WithForecast(context, *runs, [fill, runs](const auto& forecast) { fill(*runs, forecast.get()); });
+  });
 }
 
 absl::Status ListEvents(Context& context, const Call& call, const v1::ListRunEventsRequest& request,

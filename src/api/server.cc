@@ -114,12 +114,16 @@ void Server::Stop() {
   SetServing(false);
   state_->server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   state_->server->Wait();
+  state_->context.forecasts.Stop();
 }
 
 const std::string& Server::address() const { return state_->address; }
 
 void Server::SetServing(bool serving) { state_->server->GetHealthCheckService()->SetServingStatus(serving); }
 
-void Server::OnCommit(const loop::CommitNotice& notice) { state_->context.hub.OnCommit(notice); }
+void Server::OnCommit(const loop::CommitNotice& notice) {
+  state_->context.hub.OnCommit(notice);
+  state_->context.forecasts.OnCommit(state_->context, notice);
+}
 
 }  // namespace tp::api

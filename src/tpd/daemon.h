@@ -78,6 +78,9 @@ class Daemon {
     void Post(loop::StandingQuery query, loop::StandingReply reply) override {
       thread_.Post(std::move(query), std::move(reply));
     }
+    void Post(loop::ForecastQuery query, loop::ForecastReply reply) override {
+      thread_.Post(std::move(query), std::move(reply));
+    }
 
    private:
     loop::LoopThread& thread_;

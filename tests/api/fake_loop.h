@@ -71,6 +71,32 @@ class FakeLoop final : public LoopPort {
     });
   }
 
+  // Steps that are not queued any more are left out, as the loop does.
+  void Post(loop::ForecastQuery query, loop::ForecastReply reply) override {
+    thread_.Post([this, query = std::move(query), reply = std::move(reply)] {
+      auto input = std::make_shared<plan::ForecastInput>();
+      {
+        const std::lock_guard lock(mutex_);
+        ++forecasts_;
+        *input = forecast_;
+      }
+      std::erase_if(input->waiting, [&query](const plan::ForecastStep& step) {
+        return std::find(query.waiting.begin(), query.waiting.end(), step.ref) == query.waiting.end();
+      });
+      if (!input->registry) return reply(Unavailable("the test gave no forecast"));
+      reply(std::shared_ptr<const plan::ForecastInput>(std::move(input)));
+    });
+  }
+
+  void SetForecast(plan::ForecastInput input) {
+    const std::lock_guard lock(mutex_);
+    forecast_ = std::move(input);
+  }
+  int forecasts() const {
+    const std::lock_guard lock(mutex_);
+    return forecasts_;
+  }
+
   void SetStandings(loop::Standings standings) {
     const std::lock_guard lock(mutex_);
     standings_ = std::move(standings);
@@ -99,9 +125,11 @@ class FakeLoop final : public LoopPort {
 
  private:
   mutable std::mutex mutex_;
-  Handler handler_;      // guarded by mutex_
-  Previewer previewer_;  // guarded by mutex_
-  loop::Standings standings_;
+  Handler handler_;                        // guarded by mutex_
+  Previewer previewer_;                    // guarded by mutex_
+  loop::Standings standings_;              // guarded by mutex_
+  plan::ForecastInput forecast_;           // guarded by mutex_
+  int forecasts_ = 0;                      // guarded by mutex_
   std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
   std::vector<loop::Command> commands_;    // guarded by mutex_
   WorkerPool thread_{1};                   // last: its tasks use the above

@@ -2,6 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "api/queue.h"
 #include "sample_registry.h"
 #include "server_fixture.h"
 #include "tp/v1/run.grpc.pb.h"
@@ -223,6 +229,38 @@ TEST_F(QueueTest, WhySaysWhatIsAheadAndWhatWouldStart) {
   EXPECT_EQ(step.ahead(1).run(), "train-4");
   EXPECT_EQ(step.ahead(1).position(), 3);
   EXPECT_EQ(Explained("train-5", "olga", Role::kOperator).ahead(0).run(), "train-1");
+}
+
+std::vector<std::string> Told(const absl::StatusOr<std::vector<WaitingStep>>& queue) {
+  EXPECT_TRUE(queue.ok()) << queue.status();
+  std::vector<std::string> told;
+  for (const WaitingStep& step : *queue) {
+    told.push_back(fmt::format("{} {} {} {} {} {}", step.ref.run, step.owner, step.effective_priority, step.share,
+                               step.held, step.wanted->shape));
+  }
+  return told;
+}
+
+TEST_F(QueueTest, RenewedByWhatChangedItIsAsIfItWereReadAgain) {
+  std::mt19937 random(7);
+  const auto pick = [&random](int to) { return std::uniform_int_distribution<int>(0, to)(random); };
+  const core::Shares shares = {{"ana", 3}, {"bob", 1}};
+  absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  std::vector<WaitingStep> queue;
+  for (int round = 0; round < 60; ++round) {
+    std::set<int64_t> changed;
+    for (int i = pick(4); i >= 0; --i) {
+      core::RunWithSteps run = Waiting(1 + pick(30), pick(1) == 0 ? "ana" : "bob", pick(1) == 0 ? "h200:8" : "x:1");
+      run.run.priority = 50 + pick(2);
+      run.steps[0].hold.owner = pick(3) == 0;
+      Commit(pick(3) == 0 ? EndedRun(run, core::JobState::kStopped) : run);
+      changed.insert(run.run.n);
+    }
+    now += absl::Hours(pick(12));
+    auto renewed = RenewQueue(queue, changed, store_, registry_, policy_, shares, now);
+    ASSERT_EQ(Told(renewed), Told(ReadQueue(store_, registry_, policy_, shares, now))) << round;
+    queue = *std::move(renewed);
+  }
 }
 
 TEST_F(QueueTest, WhyOfARunThatIsNotQueued) {

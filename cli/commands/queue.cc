@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cli/answer.h"
 #include "cli/commands/commands.h"
+#include "cli/render/estimate.h"
 #include "cli/render/queue.h"
 #include "cli/render/runs.h"
 #include "cli/secrets.h"
@@ -34,6 +35,7 @@ struct Queue {
   std::vector<v1::QueueEntry> entries;
   int64_t total_count = 0;
   int64_t total_cards = 0;
+  v1::EstimateErrors so_far;  // none of any start: nothing is known
 
   bool more() const { return static_cast<int64_t>(entries.size()) < total_count; }
 };
@@ -50,6 +52,7 @@ absl::StatusOr<Queue> FetchQueue(Client& client, const QueueFlags& flags) {
     queue.entries.insert(queue.entries.end(), page.entries().begin(), page.entries().end());
     queue.total_count = page.total_count();
     queue.total_cards = page.total_cards();
+    queue.so_far = page.estimates_so_far();
     request.set_page_token(page.next_page_token());
     const bool full = flags.limit > 0 && static_cast<int64_t>(queue.entries.size()) >= flags.limit;
     wants_more = !page.next_page_token().empty() && !full;
@@ -59,9 +62,10 @@ absl::StatusOr<Queue> FetchQueue(Client& client, const QueueFlags& flags) {
 
 std::string TalkOf(const Queue& queue) {
   if (queue.entries.empty()) return "nothing waits";
-  const std::string sentence = QueueSentence(queue.total_count, queue.total_cards);
-  if (!queue.more()) return sentence;
-  return fmt::format("{}; {} shown, -n 0 shows all", sentence, queue.entries.size());
+  std::string sentence = QueueSentence(queue.total_count, queue.total_cards);
+  if (queue.so_far.starts() > 0) sentence += "; starts are estimates, so far " + ErrorsText(queue.so_far);
+  if (queue.more()) sentence += fmt::format("; {} shown, -n 0 shows all", queue.entries.size());
+  return sentence;
 }
 
 absl::StatusOr<Frame> QueueFrame(const Context& context, Client& client, const QueueFlags& flags) {
@@ -77,6 +81,7 @@ absl::StatusOr<Frame> QueueFrame(const Context& context, Client& client, const Q
     for (const v1::QueueEntry& entry : queue->entries) document["entries"].push_back(ToJson(entry));
     document["total_count"] = queue->total_count;
     document["total_cards"] = queue->total_cards;
+    document["estimates_so_far"] = queue->so_far.starts() > 0 ? ToJson(queue->so_far) : Json();
     document["more"] = queue->more();
   };
   frame.answer.names.emplace();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/collect.h"
+#include "cli/render/estimate.h"
 #include "cli/render/fields.h"
 #include "cli/render/gates.h"
 #include "cli/render/runs.h"
@@ -40,6 +41,7 @@ std::vector<Cell> QueueRow(const v1::QueueEntry& entry, bool wide, absl::Time no
                            {ShortShape(entry.shape())},
                            {std::to_string(entry.effective_priority())},
                            {ShortDuration(now - FromProto(entry.submitted_at()))},
+                           {EstimatedStart(entry.estimate(), now)},
                            {GateText(entry)}};
   if (wide) {
     row.insert(row.end(), {{std::to_string(entry.cards())},
@@ -68,9 +70,10 @@ std::string AheadLine(const v1::StepExplanation& step) {
                      left_out > 0 ? fmt::format(" and {} more", left_out) : "");
 }
 
-// What would start, and what is ahead.
-std::string QueueLines(const v1::StepExplanation& step, const Terminal& terminal) {
+// When it starts, what would start now, and what is ahead.
+std::string QueueLines(const v1::StepExplanation& step, const Terminal& terminal, absl::Time now) {
   Fields fields(2, terminal);
+  fields.Add("est. start", EstimateSentence(step.estimate(), now));
   for (const std::string& hint : step.hints()) fields.Add(&hint == &step.hints(0) ? "could start" : "", hint);
   if (step.position() > 0) {
     fields.Add("position", fmt::format("{} of {} that want the same cards", step.position(), step.queue_length()));
@@ -89,6 +92,7 @@ std::string QueueTable(const std::vector<v1::QueueEntry>& entries, bool wide, co
                                  {"PROFILE"},
                                  {"PRIORITY", Align::kRight, false, 2},
                                  {"AGE", Align::kRight},
+                                 {"EST START"},
                                  {"REASON", Align::kLeft, true}};
   if (wide) {
     columns.insert(columns.end(), {{"CARDS", Align::kRight, false, 3},
@@ -114,7 +118,7 @@ std::string WhyPage(const v1::ExplainRunResponse& response, const Terminal& term
     page += run.steps_size() == 1 ? RunTitle(run, terminal) : StepTitle(step, run.steps_size(), terminal);
     page += step.gates_size() > 0 ? GateLines(step.gates(), terminal, now, 2)
                                   : Hanging("", EscapeControl(step.reason()), 1, terminal.columns);
-    page += QueueLines(response.steps(i), terminal);
+    page += QueueLines(response.steps(i), terminal, now);
   }
   if (!page.empty()) return page;
   return fmt::format("{} is {}: nothing holds it{}\n", EscapeControl(run.id()), EscapeControl(StateText(run)),

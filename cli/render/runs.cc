@@ -9,6 +9,7 @@
 #include "cli/render/array.h"
 #include "cli/render/color.h"
 #include "cli/render/enum_word.h"
+#include "cli/render/estimate.h"
 #include "cli/render/fields.h"
 #include "cli/render/gates.h"
 #include "cli/render/steps.h"
@@ -35,16 +36,20 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
   return Pairs({labels.begin(), labels.end()});
 }
 
-std::vector<Column> RunColumns(bool wide) {
-  std::vector<Column> columns = {{"ID"},
-                                 {"STATE"},
-                                 {"REASON", Align::kLeft, true},
-                                 {"PROFILE"},
-                                 {"BACKEND", Align::kLeft, false, 1},
+// Which columns there are besides the usual ones.
+struct Shown {
+  bool wide = false;
+  bool estimates = false;  // of starts
+};
+
+std::vector<Column> RunColumns(const Shown& shown) {
+  std::vector<Column> columns = {{"ID"}, {"STATE"}, {"REASON", Align::kLeft, true}, {"PROFILE"}};
+  if (shown.estimates) columns.push_back({"EST START"});
+  columns.insert(columns.end(), {{"BACKEND", Align::kLeft, false, 1},
                                  {"AGE", Align::kRight},
                                  {"GPU-TIME", Align::kRight, false, 2},
-                                 {"RETRY", Align::kRight, false, 3}};
-  if (wide) {
+                                 {"RETRY", Align::kRight, false, 3}});
+  if (shown.wide) {
     columns.insert(columns.end(), {{"USER", Align::kLeft, false, 4},
                                    {"PROJECT", Align::kLeft, false, 6},
                                    {"PRIORITY", Align::kRight, false, 5},
@@ -61,18 +66,23 @@ std::string NodeNames(const v1::Step& step) {
   return Join({nodes.begin(), nodes.end()}, ",");
 }
 
-std::vector<Cell> RunRow(const v1::Run& run, bool wide, absl::Time now) {
+const v1::Step& StepInSight(const v1::Run& run) {
   const v1::Step* step = CurrentStep(run);
-  const v1::Step& shown = step == nullptr ? v1::Step::default_instance() : *step;
+  return step == nullptr ? v1::Step::default_instance() : *step;
+}
+
+std::vector<Cell> RunRow(const v1::Run& run, const Shown& columns, absl::Time now) {
+  const v1::Step& shown = StepInSight(run);
   std::vector<Cell> row = {{run.id()},
                            {StateText(run) + (run.has_removed_at() ? " (removed)" : ""), ColorOf(run.state())},
                            {run.reason()},
-                           {ShortShape(shown)},
-                           {shown.backend()},
-                           {ShortDuration(now - FromProto(run.created_at()))},
-                           {GpuTime(run.gpu_ms())},
-                           {std::to_string(run.retry_count())}};
-  if (wide) {
+                           {ShortShape(shown)}};
+  if (columns.estimates) row.push_back({EstimatedStart(shown.estimate(), now)});
+  row.insert(row.end(), {{shown.backend()},
+                         {ShortDuration(now - FromProto(run.created_at()))},
+                         {GpuTime(run.gpu_ms())},
+                         {std::to_string(run.retry_count())}});
+  if (columns.wide) {
     row.insert(row.end(), {{run.owner()},
                            {run.project()},
                            {std::to_string(run.priority())},
@@ -154,6 +164,7 @@ std::string StepFields(const v1::Step& step, const Terminal& terminal, absl::Tim
   fields.Add("environment", EnvironmentText(spec));
   if (spec.has_time_limit()) fields.Add("time limit", ShortDuration(FromProto(spec.time_limit())));
   if (step.has_entered_at()) fields.Add("since", Moment(step.entered_at(), now));
+  fields.Add("est. start", EstimateSentence(step.estimate(), now));
   fields.Add("exit", step.exit());
   if (step.has_failure()) fields.Add("failure", step.failure().kind() + ": " + step.failure().sentence());
   return fields.text();
@@ -292,8 +303,11 @@ std::string ShellQuote(const google::protobuf::RepeatedPtrField<std::string>& ar
 }
 
 std::string RunTable(const std::vector<v1::Run>& runs, bool wide, const Terminal& terminal, absl::Time now) {
-  Table table(RunColumns(wide));
-  for (const v1::Run& run : runs) table.AddRow(RunRow(run, wide, now));
+  const bool estimates =
+      std::any_of(runs.begin(), runs.end(), [](const v1::Run& run) { return StepInSight(run).has_estimate(); });
+  const Shown shown{.wide = wide, .estimates = estimates};
+  Table table(RunColumns(shown));
+  for (const v1::Run& run : runs) table.AddRow(RunRow(run, shown, now));
   return table.Render(terminal);
 }
 

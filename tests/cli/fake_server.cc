@@ -247,6 +247,8 @@ class FakeServer::Runs final : public v1::RunService::Service {
     if (end < queue.size()) response->set_next_page_token(std::to_string(end));
     response->set_total_count(static_cast<int32_t>(queue.size()));
     for (const v1::QueueEntry& entry : queue) response->set_total_cards(response->total_cards() + entry.cards());
+    const v1::EstimateErrors& so_far = server_.script_.estimates_so_far;
+    if (so_far.starts() > 0) *response->mutable_estimates_so_far() = so_far;
     return grpc::Status::OK;
   }
 

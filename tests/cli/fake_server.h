@@ -46,6 +46,7 @@ struct Script {
   std::vector<std::string> metrics;
   std::vector<v1::StepExplanation> explained;  // of the first run; what its steps say is filled in
   std::vector<v1::QueueEntry> queue;
+  v1::EstimateErrors estimates_so_far;  // of the queue, where it has any start
   v1::GetStandingResponse standing;
   std::vector<v1::Standing> standings;  // of everybody
   std::vector<v1::SeriesWindows> windows;

@@ -102,6 +102,21 @@ void CollectLeaves(const CLI::App& command, const std::string& path, std::set<st
   }
 }
 
+v1::EstimateErrors SoFar() {
+  v1::EstimateErrors errors;
+  errors.set_starts(41);
+  *errors.mutable_median_off() = ToProto(absl::Minutes(12));
+  *errors.mutable_p90_off() = ToProto(absl::Hours(3));
+  *errors.mutable_bias() = ToProto(-absl::Minutes(11));
+  return errors;
+}
+
+v1::StartEstimate StartsIn(absl::Duration duration) {
+  v1::StartEstimate estimate;
+  *estimate.mutable_starts_at() = ToProto(absl::Now() + duration + absl::Seconds(30));
+  return estimate;
+}
+
 v1::Run QueuedRun() {
   v1::Run run = MakeRun(43, "train", v1::RUN_STATE_QUEUED, absl::Minutes(5));
   run.set_reason("CAPACITY: h200 needs 2 nodes x 8 cards, 3 of 32 cards are free");
@@ -117,6 +132,8 @@ v1::Run QueuedRun() {
   v1::GateVerdict& capacity = *step.add_gates();
   capacity.set_gate(v1::GATE_CAPACITY);
   capacity.set_sentence("h200 needs 2 nodes x 8 cards, 3 of 32 cards are free");
+  *step.mutable_estimate() = StartsIn(absl::Minutes(130));
+  *step.mutable_estimate()->mutable_so_far() = SoFar();
   return run;
 }
 
@@ -320,6 +337,8 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     *other.mutable_submitted_at() = ToProto(absl::Now() - absl::Hours(7));
     other.mutable_gate()->set_gate(v1::GATE_QUOTA_GPUS);
     other.set_gate_count(1);
+    *other.mutable_estimate() = StartsIn(absl::Minutes(5));
+    script.estimates_so_far = SoFar();
     script.queue.push_back(script.queue.front());
     v1::QueueEntry& own = script.queue.back();
     own.set_position(2);
@@ -333,7 +352,10 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     own.set_effective_priority(30);
     *own.mutable_gate() = script.runs[0].steps(0).gates(0);
     own.set_gate_count(2);
+    own.mutable_estimate()->clear_starts_at();
+    own.mutable_estimate()->set_why_none("it is held");
     v1::StepExplanation& why = script.explained.emplace_back();
+    *why.mutable_estimate() = script.runs[0].steps(0).estimate();
     why.add_hints("h200:8 would start now");
     why.set_position(2);
     why.set_queue_length(2);

@@ -45,13 +45,19 @@ class QueueCommandTest : public CommandTest {
 };
 
 TEST_F(QueueCommandTest, InOrderWithOthersAsSizes) {
+  auto& queue = server_.script().queue;
+  *queue[0].mutable_estimate()->mutable_starts_at() = ToProto(absl::Now() + absl::Minutes(130) + absl::Seconds(30));
+  queue[1].mutable_estimate()->set_why_none("run-7 ahead has no time limit");
+  *queue[2].mutable_estimate()->mutable_starts_at() = ToProto(absl::Now() - absl::Minutes(1));
   const Finished tp = Tp({"queue"});
   EXPECT_EQ(tp.exit_code, 0);
-  EXPECT_EQ(tp.out,
-            "POS  RUN            USER   PROFILE  PRIORITY  AGE  REASON\n"
-            "  1  somebody's     -      h200:16        52  13h  CAPACITY\n"
-            "  2  train-43       alice  h200:8         52  13h  CAPACITY: h200 needs 8 cards, 3 are free (and 1 more)\n"
-            "  3  sweep-44/eval  alice  h200:8         52  13h  about to launch\n");
+  EXPECT_EQ(
+      tp.out,
+      "POS  RUN            USER   PROFILE  PRIORITY  AGE  EST START   REASON\n"
+      "  1  somebody's     -      h200:16        52  13h  in 2h10m    CAPACITY\n"
+      "  2  train-43       alice  h200:8         52  13h  -           CAPACITY: h200 needs 8 cards, 3 are free (and 1 "
+      "more)\n"
+      "  3  sweep-44/eval  alice  h200:8         52  13h  any moment  about to launch\n");
   EXPECT_EQ(tp.err, "3 steps wait, for 32 cards\n");
   EXPECT_EQ(Tp({"queue", "-o", "name"}).out, "train-43\nsweep-44\n");
 }
@@ -67,6 +73,19 @@ TEST_F(QueueCommandTest, OfOneSeriesAndSoMany) {
   EXPECT_EQ(document["more"], true);
   EXPECT_EQ(document["entries"][0]["run"], "");
   EXPECT_EQ(tp.err, "3 steps wait, for 32 cards; 2 shown, -n 0 shows all\n");
+}
+
+TEST_F(QueueCommandTest, SaysHowFarOffEstimatesWere) {
+  v1::EstimateErrors& so_far = server_.script().estimates_so_far;
+  so_far.set_starts(41);
+  *so_far.mutable_median_off() = ToProto(absl::Minutes(12));
+  *so_far.mutable_bias() = ToProto(-absl::Minutes(11));
+  EXPECT_EQ(Tp({"queue", "-n", "1"}).err,
+            "3 steps wait, for 32 cards; starts are estimates, so far 12m off in the median of 41 starts, mostly "
+            "earlier; 1 shown, -n 0 shows all\n");
+  const json document = json::parse(Tp({"queue", "-o", "json"}).out);
+  EXPECT_EQ(document["estimates_so_far"]["median_off"], "720s");
+  EXPECT_EQ(document["estimates_so_far"]["bias"], "-660s");
 }
 
 TEST_F(QueueCommandTest, WalksThePages) {
@@ -125,6 +144,27 @@ TEST_F(QueueCommandTest, WhyTellsWhatIsAheadAndWhatWouldStart) {
   const json document = json::parse(Tp({"why", "43", "-o", "json"}).out);
   EXPECT_EQ(document["steps"][0]["hints"][0], "h200:8 would start now");
   EXPECT_EQ(document["steps"][0]["ahead_count"], 7);
+}
+
+TEST_F(QueueCommandTest, WhySaysWhenItStartsAndThatThisIsAnEstimate) {
+  server_.script().runs = {MakeRun(43, "train", v1::RUN_STATE_QUEUED)};
+  v1::StepExplanation& step = server_.script().explained.emplace_back();
+  v1::StartEstimate& estimate = *step.mutable_estimate();
+  const absl::Time at = absl::Now() + absl::Minutes(130) + absl::Seconds(30);
+  *estimate.mutable_starts_at() = ToProto(at);
+  EXPECT_THAT(Tp({"why", "43"}).out, HasSubstr("  est. start  starts in about 2h10m, at " + Rfc3339(at) +
+                                               " (estimate by time limits; none compared yet)\n"));
+  v1::EstimateErrors& so_far = *estimate.mutable_so_far();
+  so_far.set_starts(1);
+  *so_far.mutable_median_off() = ToProto(absl::Minutes(12));
+  *so_far.mutable_bias() = ToProto(absl::Minutes(12));
+  EXPECT_THAT(Tp({"why", "43"}).out,
+              HasSubstr("(estimate by time limits; so far 12m off in the median of 1 start, mostly later)\n"));
+  const json document = json::parse(Tp({"why", "43", "-o", "json"}).out);
+  EXPECT_EQ(document["steps"][0]["estimate"]["starts_at"], Rfc3339(at));
+  estimate.Clear();
+  estimate.set_why_none("a job ahead has no time limit");
+  EXPECT_THAT(Tp({"why", "43"}).out, HasSubstr("  est. start  no estimate: a job ahead has no time limit\n"));
 }
 
 }  // namespace

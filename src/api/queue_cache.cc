@@ -12,7 +12,7 @@ namespace {
 // Without a commit.
 constexpr absl::Duration kServes = absl::Seconds(10);
 // All of it is read again so often, whatever the events say.
-constexpr absl::Duration kRenewed = absl::Minutes(5);
+constexpr absl::Duration kRenewed = absl::Hours(1);
 // More events than this cost as much as reading everything.
 constexpr int kMostEvents = 2000;
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -148,6 +149,10 @@ int main(int argc, char** argv) {
     Require(read.status());
     queue = *std::move(read);
   });
+  std::set<int64_t> changed;
+  for (size_t i = 0; i < 10 && i < queue.size(); ++i) changed.insert(queue[i].ref.run);
+  const double renew_ms = MedianMs(
+      [&] { Require(tp::api::RenewQueue(queue, changed, **reader, *registry, settings.policy, {}, now).status()); });
   const auto turn_ms = [&](const std::function<void()>& post) {
     return MedianMs([&] {
       post();
@@ -174,8 +179,8 @@ int main(int argc, char** argv) {
         estimates.begin(), estimates.end(), [](const auto& entry) { return entry.second.starts_at.has_value(); }));
   });
   fmt::print(
-      R"({{"queued":{},"holding":{},"read_ms":{:.2f},"page_turn_ms":{:.2f},"why_turn_ms":{:.2f},"gather_turn_ms":{:.2f},"estimate_ms":{:.2f},"estimated":{}}})"
+      R"({{"queued":{},"holding":{},"read_ms":{:.2f},"renew_ms":{:.2f},"page_turn_ms":{:.2f},"why_turn_ms":{:.2f},"gather_turn_ms":{:.2f},"estimate_ms":{:.2f},"estimated":{}}})"
       "\n",
-      queue.size(), input->holding.size(), read_ms, page_ms, why_ms, gather_ms, estimate_ms, estimated);
+      queue.size(), input->holding.size(), read_ms, renew_ms, page_ms, why_ms, gather_ms, estimate_ms, estimated);
   return 0;
 }

@@ -43,7 +43,7 @@ StepsToEstimate ChooseSteps(const std::vector<WaitingStep>& queue) {
 }
 
 bool Forecasts::Serves(Context& context, absl::Time queued_by, int64_t revision) const {
-  if (!latest_ || latest_->at < queued_by) return false;
+  if (!latest_ || latest_->at <= queued_by) return false;
   return context.now() - latest_->at < (latest_->revision == revision ? kServes : kServesAfterChanges);
 }
 
@@ -93,9 +93,9 @@ void Forecasts::Finish(Context& context, std::shared_ptr<const Forecast> forecas
     }
     changed_.clear();
     latest_ = forecast;
-    // Whose step was queued after the values were taken waits for the next one.
+    // Whose step was queued after the values were taken, or in the same turn, waits for the next one.
     const auto rest = std::partition(waiters_.begin(), waiters_.end(), [&](const Waiter& waiter) {
-      return stopped_ || !forecast || waiter.waited_before || waiter.queued_by <= forecast->at;
+      return stopped_ || !forecast || waiter.waited_before || waiter.queued_by < forecast->at;
     });
     served.assign(std::make_move_iterator(waiters_.begin()), std::make_move_iterator(rest));
     waiters_.erase(waiters_.begin(), rest);

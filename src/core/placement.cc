@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "core/share_out.h"
+
 namespace tp::core {
 namespace {
 
@@ -122,33 +124,61 @@ bool Capacity::Fits(size_t node, const PoolShape& wanted, const Assume& assume) 
   return std::popcount(FreeOf(node, assume)) >= wanted.gpus_per_node;
 }
 
-// A node serves one rank of the shape.
-bool Capacity::Choose(const PoolShape& wanted, std::optional<size_t> avoid, const Assume& assume,
-                      std::vector<size_t>& used, std::vector<size_t>& chosen) const {
+// Nodes that could serve a rank of the pool, in order, until `see` has enough.
+template <typename See>
+void Capacity::EachFitting(const PoolShape& wanted, const Avoid& avoid, const Assume& assume, const See& see) const {
   const auto series = series_.find(wanted.series);
-  if (series == series_.end()) return false;
-  const auto enough = [&] { return static_cast<int64_t>(chosen.size()) == wanted.nodes; };
-  for (const bool avoided : {false, true}) {
-    for (const size_t node : series->second.nodes) {
-      if (enough()) break;
-      if ((node == avoid) != avoided) continue;
-      if (!Fits(node, wanted, assume) || std::find(used.begin(), used.end(), node) != used.end()) continue;
-      chosen.push_back(node);
+  if (series == series_.end()) return;
+  bool avoided_fits = false;
+  for (const size_t node : series->second.nodes) {
+    if (!Fits(node, wanted, assume)) continue;
+    if (node == avoid.node) {
+      avoided_fits = avoid.how == Avoided::kLast;
+    } else if (!see(node)) {
+      return;
     }
   }
+  if (avoided_fits) see(*avoid.node);
+}
+
+// A node serves one rank of the shape.
+bool Capacity::ChooseGreedily(const PoolShape& wanted, const Avoid& avoid, const Assume& assume,
+                              std::vector<size_t>& used, std::vector<size_t>& chosen) const {
+  const auto enough = [&] { return static_cast<int64_t>(chosen.size()) == wanted.nodes; };
+  EachFitting(wanted, avoid, assume, [&](size_t node) {
+    if (std::find(used.begin(), used.end(), node) == used.end()) chosen.push_back(node);
+    return !enough();
+  });
   if (!enough()) return false;
   used.insert(used.end(), chosen.begin(), chosen.end());
   return true;
 }
 
-std::optional<Capacity::Choice> Capacity::Choose(const ResolvedShape& shape, std::optional<size_t> avoid,
+std::optional<Capacity::Choice> Capacity::Choose(const ResolvedShape& shape, const Avoid& avoid,
                                                  const Assume& assume) const {
   std::vector<size_t> used;
   Choice choice(shape.pools.size());
   for (size_t i = 0; i < shape.pools.size(); ++i) {
-    if (!Choose(shape.pools[i], avoid, assume, used, choice[i])) return std::nullopt;
+    if (ChooseGreedily(shape.pools[i], avoid, assume, used, choice[i])) continue;
+    // A pool before it may have taken what this one needs.
+    if (i == 0) return std::nullopt;
+    return ChooseTogether(shape, avoid, assume);
   }
   return choice;
+}
+
+std::optional<Capacity::Choice> Capacity::ChooseTogether(const ResolvedShape& shape, const Avoid& avoid,
+                                                         const Assume& assume) const {
+  std::vector<std::vector<size_t>> fitting(shape.pools.size());
+  std::vector<int64_t> wanted;
+  for (size_t i = 0; i < shape.pools.size(); ++i) {
+    wanted.push_back(shape.pools[i].nodes);
+    EachFitting(shape.pools[i], avoid, assume, [&](size_t node) {
+      fitting[i].push_back(node);
+      return true;
+    });
+  }
+  return ShareOut(fitting, wanted);
 }
 
 PoolPlacement Capacity::PoolOn(const std::vector<size_t>& nodes, const PoolShape& wanted, const Assume& assume) const {
@@ -166,9 +196,9 @@ PoolPlacement Capacity::PoolOn(const std::vector<size_t>& nodes, const PoolShape
 
 std::optional<std::vector<PoolPlacement>> Capacity::Place(const ResolvedShape& shape, const std::string& avoid_node,
                                                           const Assume& assume) const {
-  auto choice = Choose(shape, FindNode(avoid_node), assume);
-  // To go round a node in one pool may leave no room for the next.
-  if (!choice) choice = Choose(shape, std::nullopt, assume);
+  const std::optional<size_t> avoid = FindNode(avoid_node);
+  auto choice = Choose(shape, {avoid, Avoided::kExcluded}, assume);
+  if (!choice && avoid) choice = Choose(shape, {avoid, Avoided::kLast}, assume);
   if (!choice) return std::nullopt;
   std::set<int> ports;  // of the shape so far
   std::vector<PoolPlacement> pools;
@@ -183,7 +213,7 @@ std::optional<std::vector<PoolPlacement>> Capacity::Place(const ResolvedShape& s
 }
 
 bool Capacity::HasRoom(const ResolvedShape& shape, const Assume& assume) const {
-  return Choose(shape, std::nullopt, assume).has_value();
+  return Choose(shape, Avoid(), assume).has_value();
 }
 
 bool Capacity::CouldEverFit(const ResolvedShape& shape) const {

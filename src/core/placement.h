@@ -54,7 +54,8 @@ class Capacity {
   // New nodes and cards; what is held stays held.
   void Reload(const Registry& registry);
 
-  // All pools or none, lowest node then card index first, avoiding `avoid_node` where another fits.
+  // All pools or none: of all ways there are, the first by the pools' order, then by node, then by card
+  // index; `avoid_node` only where there is no way without it.
   // Ports are those of PoolPlacement::master_port, unique among live attempts.
   std::optional<std::vector<PoolPlacement>> Place(const ResolvedShape& shape, const std::string& avoid_node) const {
     return Place(shape, avoid_node, Assume{});
@@ -115,9 +116,18 @@ class Capacity {
   uint64_t FreeOf(size_t node, const Assume& assume) const;
   bool PlaceFree(size_t node, const Assume& assume) const;
   bool Fits(size_t node, const PoolShape& wanted, const Assume& assume) const;
-  bool Choose(const PoolShape& wanted, std::optional<size_t> avoid, const Assume& assume, std::vector<size_t>& used,
-              std::vector<size_t>& chosen) const;
-  std::optional<Choice> Choose(const ResolvedShape& shape, std::optional<size_t> avoid, const Assume& assume) const;
+  // What a choice of nodes does with one that is better not used.
+  enum class Avoided : uint8_t { kExcluded, kLast };
+  struct Avoid {
+    std::optional<size_t> node;
+    Avoided how = Avoided::kLast;
+  };
+  template <typename See>
+  void EachFitting(const PoolShape& wanted, const Avoid& avoid, const Assume& assume, const See& see) const;
+  bool ChooseGreedily(const PoolShape& wanted, const Avoid& avoid, const Assume& assume, std::vector<size_t>& used,
+                      std::vector<size_t>& chosen) const;
+  std::optional<Choice> ChooseTogether(const ResolvedShape& shape, const Avoid& avoid, const Assume& assume) const;
+  std::optional<Choice> Choose(const ResolvedShape& shape, const Avoid& avoid, const Assume& assume) const;
   PoolPlacement PoolOn(const std::vector<size_t>& nodes, const PoolShape& wanted, const Assume& assume) const;
   std::optional<int> FreePort(const std::set<int>& taken) const;
   std::optional<size_t> FindNode(const std::string& name) const;

@@ -52,6 +52,31 @@ TEST(Capacity, AllPoolsOrNone) {
   EXPECT_FALSE(capacity.Place(Shape({{"h200", 2, 8}, {"shared", 2, 8}}), ""));
 }
 
+TEST(Capacity, APoolLeavesTheNextOneWhatOnlyThatCanUse) {
+  Registry registry = TwoSeries();
+  registry.series["shared"].nodes = {{"n1", "10.0.0.1"}};
+  Capacity capacity(registry);
+  const ResolvedShape shape = Shape({{"h200", 1, 8}, {"shared", 1, 8}});
+  EXPECT_TRUE(capacity.HasRoom(shape, {}));
+  const auto placed = capacity.Place(shape, "");
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(placed->at(0).ranks.at(0).node, "n2");
+  EXPECT_EQ(placed->at(1).ranks.at(0).node, "n1");
+  // To go round n2 is not possible, and no reason to go without.
+  EXPECT_EQ(capacity.Place(shape, "n2")->at(0).ranks.at(0).node, "n2");
+}
+
+TEST(Capacity, AnAvoidedNodeIsLeftToNoPoolWhereThereIsAWayWithoutIt) {
+  Registry registry = TwoSeries();
+  registry.series["h200"].nodes = {{"n1", "10.0.0.1"}, {"n3", "10.0.0.3"}};
+  registry.series["shared"].nodes = {{"n1", "10.0.0.1"}, {"n2", "10.0.0.2"}};
+  Capacity capacity(registry);
+  const auto placed = capacity.Place(Shape({{"h200", 1, 8}, {"shared", 1, 8}}), "n2");
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(placed->at(0).ranks.at(0).node, "n3");
+  EXPECT_EQ(placed->at(1).ranks.at(0).node, "n1");
+}
+
 TEST(Capacity, ACardOfTwoSeriesIsCountedOnce) {
   Capacity capacity(TwoSeries());
   const auto both = capacity.Place(Shape({{"h200", 2, 8}}), "");

@@ -1,6 +1,7 @@
 #include "twin.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tp::plan {
 namespace {
@@ -15,12 +16,6 @@ int Effective(const TwinJob& job, absl::Time now) {
   return job.priority + std::min({aged, kAgingCap, 100 - job.priority});
 }
 
-bool Before(const TwinJob& a, const TwinJob& b, absl::Time now) {
-  if (Effective(a, now) != Effective(b, now)) return Effective(a, now) > Effective(b, now);
-  if (a.submitted != b.submitted) return a.submitted < b.submitted;
-  return a.ref < b.ref;
-}
-
 int Gpus(const TwinJob& job, const std::string& series) {
   int gpus = 0;
   for (const TwinPool& pool : job.pools) {
@@ -29,7 +24,48 @@ int Gpus(const TwinJob& job, const std::string& series) {
   return gpus;
 }
 
-bool QuotaOpen(const TwinWorld& world, const TwinJob& job) {
+// What the owner's running jobs come to since `from`.
+int64_t RunningMs(const TwinWorld& world, const std::string& owner, absl::Time from) {
+  int64_t gpu_ms = 0;
+  for (const auto& [ref, job] : world.jobs) {
+    if (job.owner != owner || !job.live() || !job.metered_from) continue;
+    const absl::Duration ran = world.metered_to - std::max(from, *job.metered_from);
+    if (ran > absl::ZeroDuration()) gpu_ms += absl::ToInt64Milliseconds(ran) * Gpus(job, "");
+  }
+  return gpu_ms;
+}
+
+// Half of it counts after each week.
+double Share(const TwinWorld& world, const std::string& owner) {
+  if (!world.fair_share) return 0;
+  double gpu_ms = 0;
+  for (const TwinUse& use : world.used) {
+    if (use.owner != owner) continue;
+    gpu_ms += static_cast<double>(use.gpu_ms) *
+              std::exp2(-absl::FDivDuration(world.metered_to - use.ended, absl::Hours(7 * 24)));
+  }
+  return std::max(gpu_ms, 0.0) + static_cast<double>(RunningMs(world, owner, absl::InfinitePast()));
+}
+
+bool Before(const TwinWorld& world, const TwinJob& a, const TwinJob& b, absl::Time now) {
+  if (Effective(a, now) != Effective(b, now)) return Effective(a, now) > Effective(b, now);
+  const double share_a = Share(world, a.owner);
+  const double share_b = Share(world, b.owner);
+  if (share_a != share_b) return share_a < share_b;
+  if (a.submitted != b.submitted) return a.submitted < b.submitted;
+  return a.ref < b.ref;
+}
+
+bool HoursLeft(const TwinWorld& world, const TwinJob& job, int limit, absl::Time now) {
+  const absl::CivilMonth month(absl::ToCivilMonth(now, absl::UTCTimeZone()));
+  int64_t gpu_ms = RunningMs(world, job.owner, absl::FromCivil(month, absl::UTCTimeZone()));
+  for (const TwinUse& use : world.used) {
+    if (use.owner == job.owner && use.month == month) gpu_ms += use.gpu_ms;
+  }
+  return gpu_ms < int64_t{limit} * 3'600'000;
+}
+
+bool QuotaOpen(const TwinWorld& world, const TwinJob& job, absl::Time now) {
   const auto found = world.quotas.find(job.owner);
   if (found == world.quotas.end()) return true;
   const TwinQuota& quota = found->second;
@@ -43,6 +79,7 @@ bool QuotaOpen(const TwinWorld& world, const TwinJob& job) {
     for (const auto& [name, limit] : quota.series) series[name] += Gpus(other, name);
   }
   if (quota.jobs && live + 1 > *quota.jobs) return false;
+  if (Gpus(job, "") > 0 && quota.gpu_hours && !HoursLeft(world, job, *quota.gpu_hours, now)) return false;
   if (Gpus(job, "") > 0 && quota.gpus && gpus + Gpus(job, "") > *quota.gpus) return false;
   return std::all_of(quota.series.begin(), quota.series.end(), [&](const auto& limit) {
     return Gpus(job, limit.first) == 0 || series[limit.first] + Gpus(job, limit.first) <= limit.second;
@@ -77,38 +114,62 @@ std::set<Card> HeldCards(const TwinWorld& world) {
   return held;
 }
 
-// The cards that the job would get where `taken` are not to be had; empty: there is no room.
-std::vector<Card> Place(const TwinWorld& world, const TwinJob& job, const std::set<Card>& taken, bool avoiding) {
+// The cards of the node that a rank of the pool would get; empty: it does not fit there.
+std::vector<Card> OnNode(const TwinWorld& world, const TwinPool& pool, const std::string& node,
+                         const std::set<Card>& taken) {
   std::vector<Card> cards;
-  std::set<std::string> used;
-  for (const TwinPool& pool : job.pools) {
-    std::vector<std::string> nodes = world.series_nodes.at(pool.series);
-    if (avoiding) {
-      std::stable_partition(nodes.begin(), nodes.end(), [&](const std::string& node) { return node != job.avoid; });
-    }
-    int placed = 0;
-    for (const std::string& node : nodes) {
-      if (placed == pool.nodes) break;
-      if (used.contains(node)) continue;
-      std::vector<Card> on_node;
-      if (pool.gpus == 0 && !taken.contains({node, -1})) on_node.emplace_back(node, -1);
-      for (int card = 0; card < world.node_cards.at(node); ++card) {
-        if (static_cast<int>(on_node.size()) < pool.gpus && !taken.contains({node, card}))
-          on_node.emplace_back(node, card);
-      }
-      if (static_cast<int>(on_node.size()) < std::max(pool.gpus, 1)) continue;
-      used.insert(node);
-      cards.insert(cards.end(), on_node.begin(), on_node.end());
-      ++placed;
-    }
-    if (placed < pool.nodes) return {};
+  if (pool.gpus == 0 && !taken.contains({node, -1})) cards.emplace_back(node, -1);
+  for (int card = 0; card < world.node_cards.at(node); ++card) {
+    if (static_cast<int>(cards.size()) < pool.gpus && !taken.contains({node, card})) cards.emplace_back(node, card);
   }
+  if (static_cast<int>(cards.size()) < std::max(pool.gpus, 1)) cards.clear();
   return cards;
 }
 
+// Tries all ways in order, pool by pool and node by node: the first is the one. A node serves one rank.
+class Placing {
+ public:
+  Placing(const TwinWorld& world, const TwinJob& job, const std::set<Card>& taken, bool without_avoided)
+      : world_(world), job_(job), taken_(taken) {
+    for (const TwinPool& pool : job.pools) {
+      std::vector<std::string> nodes = world.series_nodes.at(pool.series);
+      const auto last =
+          std::stable_partition(nodes.begin(), nodes.end(), [&](const std::string& node) { return node != job.avoid; });
+      if (without_avoided) nodes.erase(last, nodes.end());
+      nodes_.push_back(std::move(nodes));
+    }
+  }
+
+  std::vector<Card> Find() { return Try(0, 0, 0) ? cards_ : std::vector<Card>(); }
+
+ private:
+  bool Try(size_t pool, int placed, size_t from) {
+    if (pool == job_.pools.size()) return true;
+    if (placed == job_.pools[pool].nodes) return Try(pool + 1, 0, 0);
+    for (size_t i = from; i < nodes_[pool].size(); ++i) {
+      const std::string& node = nodes_[pool][i];
+      const std::vector<Card> on_node = OnNode(world_, job_.pools[pool], node, taken_);
+      if (on_node.empty() || !used_.insert(node).second) continue;
+      cards_.insert(cards_.end(), on_node.begin(), on_node.end());
+      if (Try(pool, placed + 1, i + 1)) return true;
+      cards_.resize(cards_.size() - on_node.size());
+      used_.erase(node);
+    }
+    return false;
+  }
+
+  const TwinWorld& world_;
+  const TwinJob& job_;
+  const std::set<Card>& taken_;
+  std::vector<std::vector<std::string>> nodes_;  // by pool
+  std::set<std::string> used_;
+  std::vector<Card> cards_;
+};
+
+// The cards that the job would get where `taken` are not to be had; empty: there is no room.
 std::vector<Card> Place(const TwinWorld& world, const TwinJob& job, const std::set<Card>& taken) {
-  std::vector<Card> cards = Place(world, job, taken, true);
-  return cards.empty() ? Place(world, job, taken, false) : cards;
+  std::vector<Card> cards = Placing(world, job, taken, true).Find();
+  return cards.empty() ? Placing(world, job, taken, false).Find() : cards;
 }
 
 struct TwinReservation {
@@ -146,11 +207,11 @@ std::vector<TwinStart> OneLook(TwinWorld& world, absl::Time now) {
   for (auto& [ref, job] : world.jobs) {
     if (job.queued && !job.live() && !job.held && (!job.not_before || *job.not_before <= now)) order.push_back(&job);
   }
-  std::sort(order.begin(), order.end(), [&](const TwinJob* a, const TwinJob* b) { return Before(*a, *b, now); });
+  std::sort(order.begin(), order.end(), [&](const TwinJob* a, const TwinJob* b) { return Before(world, *a, *b, now); });
   std::vector<TwinReservation> reservations;
   std::vector<TwinStart> starts;
   for (TwinJob* job : order) {
-    if (!WindowOpen(world, *job, now) || !QuotaOpen(world, *job)) continue;
+    if (!WindowOpen(world, *job, now) || !QuotaOpen(world, *job, now)) continue;
     const std::set<Card> held = HeldCards(world);
     if (Place(world, *job, held).empty()) {
       const bool reserved = std::any_of(reservations.begin(), reservations.end(), [&](const TwinReservation& one) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 #include "core/ids.h"
 #include "tp/launch.h"
@@ -37,6 +38,7 @@ struct TwinJob {
   // While it is live.
   std::vector<std::pair<std::string, int>> cards;  // node, index; -1: the node itself
   absl::Time ends;
+  std::optional<absl::Time> metered_from;
 
   bool live() const { return !cards.empty(); }
 };
@@ -45,6 +47,15 @@ struct TwinQuota {
   std::optional<int> gpus;
   std::map<std::string, int> series;
   std::optional<int> jobs;
+  std::optional<int> gpu_hours;
+};
+
+// An interval that was settled, or a correction of one.
+struct TwinUse {
+  std::string owner;
+  absl::CivilMonth month;
+  absl::Time ended;  // on the hour
+  int64_t gpu_ms = 0;
 };
 
 struct TwinWorld {
@@ -54,6 +65,9 @@ struct TwinWorld {
   std::string windowed_series;              // open from 8 to 20 o'clock, UTC
   std::optional<absl::Time> held_open_until;
   std::map<core::StepRef, TwinJob> jobs;
+  std::vector<TwinUse> used;
+  bool fair_share = false;
+  absl::Time metered_to;  // what runs counts up to then
 };
 
 struct TwinStart {

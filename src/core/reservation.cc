@@ -113,8 +113,16 @@ bool Occupants::Follow(const Step& step, const Policy& policy, const Capacity& c
 }
 
 void Occupants::Put(StepRef ref, Occupant occupant) {
-  const Occupant& kept = occupants_.emplace(ref, std::move(occupant)).first->second;
-  for (const std::string& series : kept.series) by_end_[series].emplace(std::pair(kept.ends, ref), &kept);
+  Index(ref, occupants_.emplace(ref, std::move(occupant)).first->second);
+}
+
+void Occupants::Index(StepRef ref, const Occupant& occupant) {
+  for (const std::string& series : occupant.series) by_end_[series].emplace(std::pair(occupant.ends, ref), &occupant);
+}
+
+// The index points into what it is of.
+Occupants::Occupants(const Occupants& other) : occupants_(other.occupants_) {
+  for (const auto& [ref, occupant] : occupants_) Index(ref, occupant);
 }
 
 void Occupants::Drop(StepRef ref) {

@@ -23,6 +23,13 @@ std::optional<absl::Duration> RemainingOwnLimit(const Step& step);
 // counts as if it began now.
 class Occupants {
  public:
+  Occupants() = default;
+  Occupants(const Occupants& other);
+  Occupants(Occupants&&) = default;
+  Occupants& operator=(const Occupants&) = delete;
+  Occupants& operator=(Occupants&&) = default;
+  ~Occupants() = default;
+
   // As the step's attempt is now; nothing without one. Whether something has changed by it.
   bool Follow(const Step& step, const Policy& policy, const Capacity& capacity, absl::Time now);
   void ClockSet(absl::Duration by);
@@ -55,6 +62,7 @@ class Occupants {
 
  private:
   void Put(StepRef ref, Occupant occupant);
+  void Index(StepRef ref, const Occupant& occupant);
   void Drop(StepRef ref);
 
   std::map<StepRef, Occupant> occupants_;

@@ -46,6 +46,51 @@ Planner::Planner(const core::Policy& policy, absl::TimeZone accounting_zone,
       fair_share_(policy.fair_share_half_life),
       room_(policy) {}
 
+Planner::Planner(const Image& image)
+    : policy_(image.policy),
+      zone_(image.zone),
+      registry_(image.registry),
+      capacity_(image.capacity),
+      quotas_(image.quotas),
+      usage_(image.usage),
+      occupants_(image.occupants),
+      fair_share_(image.fair_share),
+      room_(policy_) {
+  windows_.Reset(image.held_open);
+  for (size_t i = 0; i < image.classes.size(); ++i) {
+    JobClass& job_class = ClassOf(image.classes[i].key);
+    const size_t end = i + 1 < image.classes.size() ? image.classes[i + 1].first : image.waiting.size();
+    for (size_t step = image.classes[i].first; step < end; ++step) {
+      const Image::Waits& waits = image.waiting[step];
+      Enqueue(job_class, waits.step, waits.submitted, waits.opens_at);
+    }
+  }
+}
+
+Image Planner::TakeImage() const {
+  Image image{.policy = policy_,
+              .zone = zone_,
+              .registry = registry_,
+              .capacity = capacity_,
+              .quotas = quotas_,
+              .usage = usage_,
+              .occupants = occupants_,
+              .held_open = windows_.held_open(),
+              .fair_share = fair_share_,
+              .classes = {},
+              .waiting = {}};
+  image.classes.reserve(classes_.size());
+  image.waiting.reserve(queued_.size());
+  for (const auto& [id, job_class] : classes_) {
+    image.classes.push_back({.key = job_class.key, .first = image.waiting.size()});
+    for (const core::StepRef& ref : job_class.all) {
+      const Queued& queued = queued_.at(ref);
+      image.waiting.push_back({.step = ref, .submitted = queued.submitted, .opens_at = queued.opens_at});
+    }
+  }
+  return image;
+}
+
 // --- What changed --------------------------------------------------------------------------------------
 
 void Planner::Follow(const core::RunWithSteps& run, const core::Step& step, absl::Time now) {
@@ -149,16 +194,21 @@ void Planner::ClockSet(absl::Duration by) {
 
 void Planner::Enqueue(const core::RunWithSteps& run, const core::Step& step, absl::Time now) {
   JobClass& job_class = ClassOf(KeyOf(run, step));
-  job_class.all.insert(step.ref);
   if (job_class.shape->why_not != step.hold.shape) {
     shape_changes_.push_back({step.ref, job_class.shape->why_not});
   }
-  Queued& queued = queued_[step.ref];
-  queued = {job_class.id, run.run.created_at, core::OwnGatesOpenAt(run, step, now)};
+  Enqueue(job_class, step.ref, run.run.created_at, core::OwnGatesOpenAt(run, step, now));
+}
+
+void Planner::Enqueue(JobClass& job_class, core::StepRef ref, absl::Time submitted,
+                      std::optional<absl::Time> opens_at) {
+  job_class.all.insert(ref);
+  Queued& queued = queued_[ref];
+  queued = {job_class.id, submitted, opens_at};
   if (queued.opens_at) {
-    if (*queued.opens_at != absl::InfiniteFuture()) own_openings_.emplace(*queued.opens_at, step.ref);
+    if (*queued.opens_at != absl::InfiniteFuture()) own_openings_.emplace(*queued.opens_at, ref);
   } else {
-    SetReady(step.ref, queued, true);
+    SetReady(ref, queued, true);
   }
 }
 
@@ -587,6 +637,22 @@ std::optional<ClassId> Planner::ClassOf(core::StepRef ref) const {
   const auto queued = queued_.find(ref);
   if (queued == queued_.end()) return std::nullopt;
   return queued->second.job_class;
+}
+
+const ClassKey* Planner::FindKey(core::StepRef ref) const {
+  const auto queued = queued_.find(ref);
+  return queued == queued_.end() ? nullptr : &classes_.at(queued->second.job_class).key;
+}
+
+bool Planner::OwnGatesOpen(core::StepRef ref) const {
+  const auto queued = queued_.find(ref);
+  return queued != queued_.end() && !queued->second.opens_at;
+}
+
+void Planner::EachClass(const ClassSight& see) const {
+  for (const auto& [id, job_class] : classes_) {
+    see(job_class, job_class.shape->resolved ? ClosedBeforeRoom(job_class) : std::optional(core::GateKind::kHeld));
+  }
 }
 
 std::vector<core::GateVerdict> Planner::Verdicts(const core::RunWithSteps& run, const core::Step& step,

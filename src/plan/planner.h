@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,7 @@
 #include "core/reservation.h"
 #include "core/run.h"
 #include "core/step.h"
+#include "plan/image.h"
 #include "plan/job_class.h"
 #include "plan/room.h"
 #include "plan/window_book.h"
@@ -58,6 +60,15 @@ struct PlannerCounters {
 class Planner {
  public:
   Planner(const core::Policy& policy, absl::TimeZone accounting_zone, std::shared_ptr<const core::Registry> registry);
+
+  // Another planner that knows the same; what it finds out is its own. It refers to the image's policy.
+  explicit Planner(const Image& image);
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+  Planner(Planner&&) = delete;
+  Planner& operator=(Planner&&) = delete;
+  ~Planner() = default;
+  Image TakeImage() const;
 
   // --- What changed ---
 
@@ -119,6 +130,11 @@ class Planner {
   std::vector<std::pair<ClassId, core::GateKind>> GatesOfClasses() const;
   // Of a queued step.
   std::optional<ClassId> ClassOf(core::StepRef ref) const;
+  const ClassKey* FindKey(core::StepRef ref) const;  // null: it is not queued
+  bool OwnGatesOpen(core::StepRef ref) const;
+  // Every class as of the last BeginTurn, with the first rule that holds it: HELD by its shape, WINDOW or a quota.
+  using ClassSight = std::function<void(const JobClass& job_class, std::optional<core::GateKind> held_by)>;
+  void EachClass(const ClassSight& see) const;
   const PlannerCounters& counters() const { return counters_; }
 
  private:
@@ -137,6 +153,7 @@ class Planner {
 
   // The queue (planner.cc)
   void Enqueue(const core::RunWithSteps& run, const core::Step& step, absl::Time now);
+  void Enqueue(JobClass& job_class, core::StepRef ref, absl::Time submitted, std::optional<absl::Time> opens_at);
   void Dequeue(core::StepRef ref);
   JobClass& ClassOf(const ClassKey& key);
   std::shared_ptr<const Shape> ShapeOf(const std::vector<std::string>& profiles);

@@ -223,12 +223,24 @@ class Pair {
       Launch(runs_.at(start->step.run), *std::move(start));
       RC_ASSERT(starts.size() < 1000u);
     }
+    CheckImage();
     const std::vector<TwinStart> expected = TwinStarts(twin_, now_);
     if (!(starts == expected)) RC_FAIL(Text("started", starts) + "\n" + Text("the twin", expected));
     for (const TwinStart& start : starts) {
       RC_ASSERT(!TwinOverQuota(twin_, start.ref));
     }
     return starts.empty() ? "" : Text("started", starts);
+  }
+
+  // Another planner that is made of what this one knows agrees with it: all that starts has started.
+  void CheckImage() const {
+    const Image image = planner_.TakeImage();
+    Planner other(image);
+    other.BeginTurn(now_);
+    if (const auto start = other.Next()) RC_FAIL("made anew it starts " + std::to_string(start->step.run));
+    const auto same_step = [](const auto& a, const auto& b) { return a.first == b.first; };
+    RC_ASSERT(std::equal(planner_.reservations().begin(), planner_.reservations().end(), other.reservations().begin(),
+                         other.reservations().end(), same_step));
   }
 
   double minutes() const { return absl::ToDoubleMinutes(now_ - absl::FromUnixSeconds(kBeginUnixS)); }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
+#include "cli/render/forecast.h"
 #include "cli/render/text.h"
 
 namespace tp::cli {
@@ -58,6 +59,19 @@ absl::StatusOr<ExitCode> ShowNote(const Context& context, const std::string& nam
   answer.table = [](bool) { return std::string(); };
   answer.fill = [&](Json& document) { document["note"] = note; };
   answer.names = std::vector<std::string>{name};
+  return Show(context, answer);
+}
+
+absl::StatusOr<ExitCode> ShowForecast(const Context& context, const std::string& note,
+                                      const v1::QueueForecast& forecast) {
+  context.Say("dry run, nothing is changed: " + note);
+  Answer answer;
+  answer.table = [&](bool wide) { return ForecastText(forecast, wide, context.terminal()); };
+  answer.fill = [&](Json& document) {
+    document["dry_run"] = true;
+    document["note"] = note;
+    document["forecast"] = ToJson(forecast);
+  };
   return Show(context, answer);
 }
 

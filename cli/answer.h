@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "cli/context.h"
 #include "cli/render/json.h"
+#include "tp/v1/system.pb.h"
 
 namespace tp::cli {
 
@@ -31,5 +32,9 @@ absl::StatusOr<ExitCode> Show(const Context& context, const Answer& answer);
 
 // Of a change that is answered with a sentence: that is talk, the name of what was changed the answer.
 absl::StatusOr<ExitCode> ShowNote(const Context& context, const std::string& name, const std::string& note);
+
+// Of a dry run of such a change.
+absl::StatusOr<ExitCode> ShowForecast(const Context& context, const std::string& note,
+                                      const v1::QueueForecast& forecast);
 
 }  // namespace tp::cli

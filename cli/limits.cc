@@ -43,7 +43,7 @@ bool ParseWord(std::string_view text, std::optional<int64_t>& limit) {
   return text == "none" || text == "default";
 }
 
-absl::Status ApplySeries(std::string_view text, v1::QuotaLimits& limits) {
+absl::Status ApplySeries(std::string_view text, v1::SetQuotaRequest& request) {
   const size_t sign = text.find('=');
   const std::string series(text.substr(0, sign));
   if (sign == std::string_view::npos || series.empty()) {
@@ -51,9 +51,9 @@ absl::Status ApplySeries(std::string_view text, v1::QuotaLimits& limits) {
   }
   TP_ASSIGN_OR_RETURN(const std::optional<int64_t> limit, ParseLimit(text.substr(sign + 1), "--series " + series));
   if (limit) {
-    (*limits.mutable_series_gpus())[series] = *limit;
+    (*request.mutable_limits()->mutable_series_gpus())[series] = *limit;
   } else {
-    limits.mutable_series_gpus()->erase(series);
+    request.add_clear("series_gpus." + series);
   }
   return absl::OkStatus();
 }
@@ -81,23 +81,24 @@ bool LimitFlags::empty() const {
   return gpus.empty() && series.empty() && jobs.empty() && gpu_hours.empty() && storage.empty();
 }
 
-absl::Status ApplyLimits(const LimitFlags& flags, v1::QuotaLimits& limits) {
+absl::Status ApplyLimits(const LimitFlags& flags, v1::SetQuotaRequest& request) {
+  v1::QuotaLimits& limits = *request.mutable_limits();
   if (!flags.gpus.empty()) {
     TP_ASSIGN_OR_RETURN(const auto gpus, ParseLimit(flags.gpus, "--gpus"));
-    gpus ? limits.set_gpus(*gpus) : limits.clear_gpus();
+    gpus ? limits.set_gpus(*gpus) : request.add_clear("gpus");
   }
-  for (const std::string& series : flags.series) TP_RETURN_IF_ERROR(ApplySeries(series, limits));
+  for (const std::string& series : flags.series) TP_RETURN_IF_ERROR(ApplySeries(series, request));
   if (!flags.jobs.empty()) {
     TP_ASSIGN_OR_RETURN(const auto jobs, ParseLimit(flags.jobs, "--jobs"));
-    jobs ? limits.set_jobs(*jobs) : limits.clear_jobs();
+    jobs ? limits.set_jobs(*jobs) : request.add_clear("jobs");
   }
   if (!flags.gpu_hours.empty()) {
     TP_ASSIGN_OR_RETURN(const auto gpu_hours, ParseLimit(flags.gpu_hours, "--gpu-hours"));
-    gpu_hours ? limits.set_gpu_hours(*gpu_hours) : limits.clear_gpu_hours();
+    gpu_hours ? limits.set_gpu_hours(*gpu_hours) : request.add_clear("gpu_hours");
   }
   if (!flags.storage.empty()) {
     TP_ASSIGN_OR_RETURN(const auto storage, ParseByteLimit(flags.storage, "--storage"));
-    storage ? limits.set_storage_bytes(*storage) : limits.clear_storage_bytes();
+    storage ? limits.set_storage_bytes(*storage) : request.add_clear("storage_bytes");
   }
   return absl::OkStatus();
 }

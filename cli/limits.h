@@ -32,7 +32,7 @@ struct LimitFlags {
   bool empty() const;
 };
 
-// Sets what the flags say, and leaves the rest of `limits` as it is.
-absl::Status ApplyLimits(const LimitFlags& flags, v1::QuotaLimits& limits);
+// Asks for what the flags say, and for nothing else: limits that are set, or cleared by `default`.
+absl::Status ApplyLimits(const LimitFlags& flags, v1::SetQuotaRequest& request);
 
 }  // namespace tp::cli

@@ -21,7 +21,9 @@ absl::StatusOr<ExitCode> Reload(Context& context, bool dry_run) {
   TP_ASSIGN_OR_RETURN(const v1::ReloadConfigurationResponse response,
                       client->Call(&v1::SystemService::Stub::ReloadConfiguration, request));
   Answer answer;
-  answer.table = [&](bool) { return ReloadPage(response, dry_run, context.terminal()); };
+  answer.table = [&](bool wide) {
+    return ReloadPage(response, {.dry_run = dry_run, .wide = wide}, context.terminal());
+  };
   answer.fill = [&](Json& document) {
     document["dry_run"] = dry_run;
     document.update(ToJson(response));
@@ -46,7 +48,8 @@ void AddAdminCommands(CLI::App& app, Context& context) {
   admin->require_subcommand(1);
   CLI::App* reload = admin->add_subcommand("reload", "Read tpd.yaml and registry.yaml again: all or nothing");
   auto dry_run = std::make_shared<bool>(false);
-  reload->add_flag("--dry-run", *dry_run, "Say what would change, and what would be held or released; change nothing");
+  reload->add_flag("--dry-run", *dry_run,
+                   "Say what would change, and what would be released, held or paused; change nothing");
   reload->callback([&context, dry_run] { context.action = [dry_run](Context& c) { return Reload(c, *dry_run); }; });
   CLI::App* registry = admin->add_subcommand("registry", "The configuration that is in force");
   registry->require_subcommand(1);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -23,14 +24,14 @@ namespace tp::cli {
 namespace {
 
 constexpr int32_t kRulePage = 500;
+constexpr char kDryRunHelp[] = "Say what would start, be held or be over; change nothing";
 
 struct SetFlags {
   std::string user;
   LimitFlags limits;
   std::string from;
   std::string until;
-
-  bool dated() const { return !from.empty() || !until.empty(); }
+  bool dry_run = false;
 };
 
 absl::StatusOr<v1::GetStandingResponse> FetchQuota(Client& client, const std::string& user) {
@@ -39,17 +40,12 @@ absl::StatusOr<v1::GetStandingResponse> FetchQuota(Client& client, const std::st
   return client.Call(&v1::QuotaService::Stub::GetStanding, request);
 }
 
-absl::StatusOr<ExitCode> SendQuota(Context& context, Client& client, const v1::SetQuotaRequest& request) {
-  TP_ASSIGN_OR_RETURN(const v1::SetQuotaResponse response, client.Call(&v1::QuotaService::Stub::SetQuota, request));
+absl::StatusOr<ExitCode> SendQuota(Context& context, v1::SetQuotaRequest request) {
+  request.set_request_id(NewRequestId());
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  TP_ASSIGN_OR_RETURN(const v1::SetQuotaResponse response, client->Call(&v1::QuotaService::Stub::SetQuota, request));
+  if (request.dry_run()) return ShowForecast(context, response.note(), response.forecast());
   return ShowNote(context, request.user(), response.note());
-}
-
-// The limits of the user's own rule, which a new one takes the place of.
-v1::QuotaLimits OwnLimits(const v1::Standing& standing) {
-  for (const v1::QuotaRule& rule : standing.rules()) {
-    if (!rule.has_from() && !rule.has_until()) return rule.limits();
-  }
-  return {};
 }
 
 absl::StatusOr<ExitCode> SetQuota(Context& context, const SetFlags& flags) {
@@ -66,16 +62,10 @@ absl::StatusOr<ExitCode> SetQuota(Context& context, const SetFlags& flags) {
     TP_ASSIGN_OR_RETURN(const absl::Time until, ParseFutureInstant(flags.until, "--until", now));
     *request.mutable_until() = ToProto(until);
   }
-  TP_RETURN_IF_ERROR(ApplyLimits(flags.limits, *request.mutable_limits()));
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  if (!flags.dated()) {
-    TP_ASSIGN_OR_RETURN(const v1::GetStandingResponse before, FetchQuota(*client, flags.user));
-    *request.mutable_limits() = OwnLimits(before.standing());
-    TP_RETURN_IF_ERROR(ApplyLimits(flags.limits, *request.mutable_limits()));
-  }
-  request.set_request_id(NewRequestId());
+  TP_RETURN_IF_ERROR(ApplyLimits(flags.limits, request));
   request.set_user(flags.user);
-  return SendQuota(context, *client, request);
+  request.set_dry_run(flags.dry_run);
+  return SendQuota(context, std::move(request));
 }
 
 absl::StatusOr<ExitCode> ShowQuota(Context& context, const std::string& user) {
@@ -116,7 +106,7 @@ bool IsRule(const std::string& word) {
   return !word.empty() && std::isdigit(static_cast<unsigned char>(word.front())) != 0;
 }
 
-absl::StatusOr<ExitCode> RemoveRule(Context& context, const std::string& word) {
+absl::StatusOr<ExitCode> RemoveRule(Context& context, const std::string& word, bool dry_run) {
   int64_t rule = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rule);
   if (error != std::errc() || end != word.data() + word.size()) {
@@ -125,19 +115,21 @@ absl::StatusOr<ExitCode> RemoveRule(Context& context, const std::string& word) {
   v1::RemoveQuotaRuleRequest request;
   request.set_request_id(NewRequestId());
   request.set_rule(rule);
+  request.set_dry_run(dry_run);
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_ASSIGN_OR_RETURN(const v1::RemoveQuotaRuleResponse response,
                       client->Call(&v1::QuotaService::Stub::RemoveQuotaRule, request));
+  if (dry_run) return ShowForecast(context, response.note(), response.forecast());
   return ShowNote(context, word, response.note());
 }
 
-absl::StatusOr<ExitCode> UnsetQuota(Context& context, const std::string& word) {
-  if (IsRule(word)) return RemoveRule(context, word);
+absl::StatusOr<ExitCode> UnsetQuota(Context& context, const std::string& word, bool dry_run) {
+  if (IsRule(word)) return RemoveRule(context, word, dry_run);
   v1::SetQuotaRequest request;
-  request.set_request_id(NewRequestId());
   request.set_user(word);
-  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
-  return SendQuota(context, *client, request);
+  request.add_clear("*");
+  request.set_dry_run(dry_run);
+  return SendQuota(context, std::move(request));
 }
 
 void AddSet(CLI::App& quota, Context& context) {
@@ -156,6 +148,7 @@ void AddSet(CLI::App& quota, Context& context) {
   command->add_option("--storage", flags->limits.storage, "Bytes of output and snapshots (500GiB, 1TiB)");
   command->add_option("--from", flags->from, "From then on (12h, 2026-12-01, RFC 3339)");
   command->add_option("--until", flags->until, "Until then");
+  command->add_flag("--dry-run", flags->dry_run, kDryRunHelp);
   command->callback([&context, flags] { context.action = [flags](Context& c) { return SetQuota(c, *flags); }; });
 }
 
@@ -175,7 +168,11 @@ void AddAdminQuotaCommands(CLI::App& admin, Context& context) {
   auto word = std::make_shared<std::string>();
   CLI::App* unset = quota->add_subcommand("unset", "Remove a rule, or a user's own limits: the defaults count again");
   unset->add_option("RULE", *word, "A rule's number in `quota show`, or a user")->required();
-  unset->callback([&context, word] { context.action = [word](Context& c) { return UnsetQuota(c, *word); }; });
+  auto dry_run = std::make_shared<bool>(false);
+  unset->add_flag("--dry-run", *dry_run, kDryRunHelp);
+  unset->callback([&context, word, dry_run] {
+    context.action = [word, dry_run](Context& c) { return UnsetQuota(c, *word, *dry_run); };
+  });
 }
 
 }  // namespace tp::cli

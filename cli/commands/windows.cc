@@ -42,12 +42,14 @@ struct HoldFlags {
   std::string lasting;
   std::string until;
   bool end = false;
+  bool dry_run = false;
 };
 
 absl::StatusOr<v1::HoldWindowOpenRequest> BuildHold(const HoldFlags& flags, absl::Time now) {
   v1::HoldWindowOpenRequest request;
   request.set_request_id(NewRequestId());
   request.set_series(flags.series);
+  request.set_dry_run(flags.dry_run);
   if (!flags.lasting.empty()) {
     TP_ASSIGN_OR_RETURN(const absl::Duration lasting, ParseTimeSpan(flags.lasting, "--for"));
     *request.mutable_until() = ToProto(now + lasting);
@@ -67,6 +69,7 @@ absl::StatusOr<ExitCode> HoldOpen(Context& context, const HoldFlags& flags) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_ASSIGN_OR_RETURN(const v1::HoldWindowOpenResponse response,
                       client->Call(&v1::WindowService::Stub::HoldWindowOpen, request));
+  if (flags.dry_run) return ShowForecast(context, response.note(), response.forecast());
   return ShowNote(context, flags.series, response.note());
 }
 
@@ -92,6 +95,7 @@ void AddAdminWindowCommands(CLI::App& admin, Context& context) {
   CLI::Option* lasting = hold->add_option("--for", flags->lasting, "For so long (90m, 3h, 2d)");
   CLI::Option* until = hold->add_option("--until", flags->until, "Until then (3h, 2026-12-01, RFC 3339)");
   CLI::Option* end = hold->add_flag("--end", flags->end, "By their hours again");
+  hold->add_flag("--dry-run", flags->dry_run, "Say what would start or resume, or be paused; change nothing");
   lasting->excludes(until)->excludes(end);
   until->excludes(end);
   hold->callback([&context, flags] { context.action = [flags](Context& c) { return HoldOpen(c, *flags); }; });

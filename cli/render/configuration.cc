@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include "cli/render/table.h"
+#include "cli/render/forecast.h"
 #include "cli/render/text.h"
 #include "cli/render/time.h"
 
@@ -22,45 +22,24 @@ std::string KindName(v1::ConfigurationChangeKind kind) {
   }
 }
 
-std::string EffectName(v1::QueueEffectKind kind) {
-  switch (kind) {
-    case v1::QUEUE_EFFECT_KIND_HELD:
-      return "held";
-    case v1::QUEUE_EFFECT_KIND_RELEASED:
-      return "released";
-    case v1::QUEUE_EFFECT_KIND_RESHAPED:
-      return "reshaped";
-    default:  // of a newer server
-      return "-";
-  }
-}
-
 std::string RestartLine(const google::protobuf::RepeatedPtrField<std::string>& keys) {
   if (keys.empty()) return "";
   return EscapeControl(fmt::format("with a restart of tpd only: {}", fmt::join(keys, ", "))) + "\n";
 }
 
-std::string EffectTable(const v1::ReloadConfigurationResponse& response, const Terminal& terminal) {
-  if (response.queue_effects().empty()) return "";
-  Table table({{"RUN"}, {"STEP"}, {"BECOMES"}, {"WHY", Align::kLeft, true}});
-  for (const v1::QueueEffect& effect : response.queue_effects()) {
-    table.AddRow({{effect.run()}, {effect.step()}, {EffectName(effect.kind())}, {effect.sentence()}});
-  }
-  const int left_out = response.queue_effect_count() - response.queue_effects_size();
-  return table.Render(terminal) + (left_out > 0 ? fmt::format("and {} more\n", left_out) : "");
-}
-
 }  // namespace
 
-std::string ReloadPage(const v1::ReloadConfigurationResponse& response, bool dry_run, const Terminal& terminal) {
+std::string ReloadPage(const v1::ReloadConfigurationResponse& response, const ReloadView& view,
+                       const Terminal& terminal) {
   std::string page =
-      dry_run ? fmt::format("registry version {} is in force; the files would bring", response.registry_version())
-              : fmt::format("registry version {} is in force", response.registry_version());
+      view.dry_run ? fmt::format("registry version {} is in force; the files would bring", response.registry_version())
+                   : fmt::format("registry version {} is in force", response.registry_version());
   page += response.changes().empty() ? ": no change\n" : ":\n";
   for (const v1::ConfigurationChange& change : response.changes()) {
     page += EscapeControl(fmt::format("  {} {} {}", change.what(), change.name(), KindName(change.kind()))) + "\n";
   }
-  return page + RestartLine(response.restart_keys()) + EffectTable(response, terminal);
+  page += RestartLine(response.restart_keys());
+  return response.changes().empty() ? page : page + ForecastText(response.forecast(), view.wide, terminal);
 }
 
 std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl::Time now) {

@@ -10,8 +10,13 @@
 
 namespace tp::cli {
 
-// What a reload changed, or would change.
-std::string ReloadPage(const v1::ReloadConfigurationResponse& response, bool dry_run, const Terminal& terminal);
+struct ReloadView {
+  bool dry_run = false;
+  bool wide = false;
+};
+// What a reload changed, or would change, and what becomes of the queue.
+std::string ReloadPage(const v1::ReloadConfigurationResponse& response, const ReloadView& view,
+                       const Terminal& terminal);
 
 std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl::Time now);
 

@@ -14,6 +14,7 @@ class LoopPort {
   virtual void Post(loop::Query query, loop::QueryReply reply) = 0;
   virtual void Post(loop::StandingQuery query, loop::StandingReply reply) = 0;
   virtual void Post(loop::ForecastQuery query, loop::ForecastReply reply) = 0;
+  virtual void Post(loop::WhatIfQuery query, loop::WhatIfReply reply) = 0;
 };
 
 }  // namespace tp::api

@@ -1,9 +1,11 @@
 #include "api/quota_convert.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/convert.h"
 #include "api/errors.h"
@@ -71,6 +73,43 @@ absl::StatusOr<core::QuotaLimits> ParseLimits(const v1::QuotaLimits& from) {
   return to;
 }
 
+constexpr std::string_view kSeriesKey = "series_gpus.";
+
+bool AddKey(std::string_view name, core::QuotaKeys& keys) {
+  const std::pair<std::string_view, bool*> known[] = {{"*", &keys.all},
+                                                      {"gpus", &keys.gpus},
+                                                      {"jobs", &keys.jobs},
+                                                      {"gpu_hours", &keys.gpu_hours},
+                                                      {"storage_bytes", &keys.storage_bytes}};
+  for (const auto& [key, flag] : known) {
+    if (name == key) return *flag = true;
+  }
+  if (name.size() <= kSeriesKey.size() || name.substr(0, kSeriesKey.size()) != kSeriesKey) return false;
+  keys.series.emplace(name.substr(kSeriesKey.size()));
+  return true;
+}
+
+bool Contradict(const core::QuotaKeys& clear, const core::QuotaLimits& set) {
+  return (clear.gpus && set.gpus) || (clear.jobs && set.jobs) || (clear.gpu_hours && set.gpu_hours) ||
+         (clear.storage_bytes && set.storage_bytes) ||
+         std::any_of(clear.series.begin(), clear.series.end(),
+                     [&](const std::string& series) { return set.series_gpus.contains(series); });
+}
+
+absl::StatusOr<core::QuotaKeys> ParseClear(const v1::SetQuotaRequest& request, const core::QuotaLimits& set) {
+  core::QuotaKeys keys;
+  if (request.clear_size() > kMaxSeries) {
+    return FieldError("clear", "{} keys, at most {} are taken", request.clear_size(), kMaxSeries);
+  }
+  for (const std::string& name : request.clear()) {
+    if (AddKey(name, keys)) continue;
+    return FieldError("clear", "{} is no limit: gpus, series_gpus.NAME, jobs, gpu_hours, storage_bytes, or * for all",
+                      Quoted(name));
+  }
+  if (Contradict(keys, set)) return FieldError("clear", "a limit is either set or cleared");
+  return keys;
+}
+
 }  // namespace
 
 v1::QuotaLimits ToProto(const core::QuotaLimits& limits) {
@@ -99,6 +138,10 @@ absl::StatusOr<loop::SetQuota> ParseSetQuota(const v1::SetQuotaRequest& request)
   if (request.has_from()) set.from = FromProto(request.from());
   if (request.has_until()) set.until = FromProto(request.until());
   TP_ASSIGN_OR_RETURN(set.limits, ParseLimits(request.limits()));
+  TP_ASSIGN_OR_RETURN(set.clear, ParseClear(request, set.limits));
+  if (!set.from && !set.until && set.limits.empty() && set.clear.empty()) {
+    return FieldError("limits", "say what is limited, or cleared");
+  }
   return set;
 }
 

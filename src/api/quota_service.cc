@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "api/what_if.h"
 #include "api/mutation.h"
 #include "api/quota_convert.h"
 #include "api/request.h"
@@ -90,6 +91,7 @@ grpc::ServerUnaryReactor* QuotaService::SetQuota(grpc::CallbackServerContext* se
   return RunUnary(context_, context_.calls, server_context, kSetQuota, [=, this](const Call& call, const Done& done) {
     auto action = ParseSetQuota(*request);
     if (!action.ok()) return done(action.status());
+    if (request->dry_run()) return AnswerForetold(context_, call, *std::move(action), response, done);
     ChangeWithNote(context_, call, *request, response, done, *std::move(action));
   });
 }
@@ -97,10 +99,12 @@ grpc::ServerUnaryReactor* QuotaService::SetQuota(grpc::CallbackServerContext* se
 grpc::ServerUnaryReactor* QuotaService::RemoveQuotaRule(grpc::CallbackServerContext* server_context,
                                                         const v1::RemoveQuotaRuleRequest* request,
                                                         v1::RemoveQuotaRuleResponse* response) {
-  return RunUnary(
-      context_, context_.calls, server_context, kRemoveQuotaRule, [=, this](const Call& call, const Done& done) {
-        ChangeWithNote(context_, call, *request, response, done, loop::RemoveQuotaRule{.id = request->rule()});
-      });
+  return RunUnary(context_, context_.calls, server_context, kRemoveQuotaRule,
+                  [=, this](const Call& call, const Done& done) {
+                    const loop::RemoveQuotaRule remove{.id = request->rule()};
+                    if (request->dry_run()) return AnswerForetold(context_, call, remove, response, done);
+                    ChangeWithNote(context_, call, *request, response, done, remove);
+                  });
 }
 
 }  // namespace tp::api

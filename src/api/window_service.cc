@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/convert.h"
+#include "api/what_if.h"
 #include "api/mutation.h"
 #include "api/series_name.h"
 #include "api/window_hours.h"
@@ -73,6 +74,9 @@ grpc::ServerUnaryReactor* WindowService::HoldWindowOpen(grpc::CallbackServerCont
                   [=, this](const Call& call, const Done& done) {
                     auto action = ParseHold(context_, *request);
                     if (!action.ok()) return done(action.status());
+                    if (request->dry_run()) {
+                      return AnswerForetold(context_, call, *std::move(action), response, done);
+                    }
                     ChangeWithNote(context_, call, *request, response, done, *std::move(action));
                   });
 }

@@ -17,7 +17,22 @@ void Override(QuotaLimits& limits, const QuotaLimits& by) {
   for (const auto& [series, gpus] : by.series_gpus) limits.series_gpus[series] = gpus;
 }
 
+void Clear(QuotaLimits& limits, const QuotaKeys& keys) {
+  if (keys.all) limits = {};
+  if (keys.gpus) limits.gpus.reset();
+  if (keys.jobs) limits.jobs.reset();
+  if (keys.gpu_hours) limits.gpu_hours.reset();
+  if (keys.storage_bytes) limits.storage_bytes.reset();
+  for (const std::string& series : keys.series) limits.series_gpus.erase(series);
+}
+
 }  // namespace
+
+QuotaLimits Patched(QuotaLimits limits, const QuotaKeys& clear, const QuotaLimits& set) {
+  Clear(limits, clear);
+  Override(limits, set);
+  return limits;
+}
 
 void QuotaBook::Add(QuotaRule rule) {
   Remove(rule.id);
@@ -41,6 +56,14 @@ QuotaLimits QuotaBook::LimitsOf(const std::string& user, absl::Time at) const {
     }
   }
   return limits;
+}
+
+const QuotaRule* QuotaBook::OwnRule(const std::string& user) const {
+  const auto found = rules_.find(user);
+  if (found == rules_.end()) return nullptr;
+  const auto own =
+      std::find_if(found->second.begin(), found->second.end(), [](const QuotaRule& rule) { return !rule.dated(); });
+  return own == found->second.end() ? nullptr : &*own;
 }
 
 std::optional<absl::Time> QuotaBook::NextEdge(absl::Time at) const {

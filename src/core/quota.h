@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,22 @@ struct QuotaLimits {
 
   bool empty() const { return *this == QuotaLimits{}; }
 };
+
+// Limits by name.
+struct QuotaKeys {
+  bool all = false;
+  bool gpus = false;
+  std::set<std::string> series;
+  bool jobs = false;
+  bool gpu_hours = false;
+  bool storage_bytes = false;
+  bool operator==(const QuotaKeys&) const = default;
+
+  bool empty() const { return *this == QuotaKeys{}; }
+};
+
+// An edit of a layer: what it clears is absent afterwards, what it sets is set, the rest stays.
+QuotaLimits Patched(QuotaLimits limits, const QuotaKeys& clear, const QuotaLimits& set);
 
 // One layer of a user's limits. Without dates it is the user's own; with them an override that counts
 // within [from, until) before it. Of overrides that overlap, the one set last counts, key by key.
@@ -71,6 +88,9 @@ class QuotaBook {
 
   // What counts for the user at that moment.
   QuotaLimits LimitsOf(const std::string& user, absl::Time at) const;
+
+  // The user's own rule, the one without dates; null: none.
+  const QuotaRule* OwnRule(const std::string& user) const;
 
   // When a dated rule next begins or ends, later than `at`.
   std::optional<absl::Time> NextEdge(absl::Time at) const;

@@ -21,6 +21,7 @@
 #include "core/step.h"
 #include "core/windows.h"
 #include "plan/estimate.h"
+#include "plan/what_if.h"
 #include "store/rows.h"
 
 namespace tp::loop {
@@ -85,12 +86,14 @@ struct ReloadRegistry {
   std::string detail;
 };
 
-// For admins. Without dates it takes the place of the user's own rule; a dated one is a new rule.
+// For admins. Without dates it edits the user's own rule, of which what is neither cleared nor set stays; a
+// dated one is a new rule.
 struct SetQuota {
   std::string user;
   std::optional<absl::Time> from;
   std::optional<absl::Time> until;
-  core::QuotaLimits limits;  // empty and without dates: back to the deployment's defaults
+  core::QuotaKeys clear;
+  core::QuotaLimits limits;  // that are set
 };
 // For admins. NOT_FOUND: no such rule.
 struct RemoveQuotaRule {
@@ -121,6 +124,19 @@ struct DryRun {
   Principal who;
   SubmitRun submit;
 };
+
+// What such a change would do, were it made now; FAILED as the change would. For a registry: for whoever may reload it.
+using Proposal = std::variant<std::shared_ptr<const core::Registry>, SetQuota, RemoveQuotaRule, HoldWindowOpen>;
+struct WhatIfQuery {
+  Principal who;
+  Proposal proposal;
+};
+// The loop hands out an image; what follows is for the caller's thread to work out.
+struct WhatIfAnswer {
+  std::string note;  // what the change would be answered with
+  std::shared_ptr<const plan::WhatIf> what_if;
+};
+using WhatIfReply = std::function<void(absl::StatusOr<WhatIfAnswer>)>;
 
 // A run as the loop sees it now, with what holds its queued steps.
 struct LiveRun {

@@ -85,6 +85,9 @@ void Loop::Post(StandingQuery query, StandingReply reply) {
 void Loop::Post(ForecastQuery query, ForecastReply reply) {
   messages_.push_back(ForecastMessage{std::move(query), std::move(reply)});
 }
+void Loop::Post(WhatIfQuery query, WhatIfReply reply) {
+  messages_.push_back(WhatIfMessage{std::move(query), std::move(reply)});
+}
 void Loop::Post(StorageScanned scanned) { messages_.push_back(std::move(scanned)); }
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
 void Loop::Post(AttemptObserved observed) { messages_.push_back(std::move(observed)); }
@@ -143,6 +146,7 @@ void Loop::Take(Input& input) {
                  },
                  [&](StandingMessage& standing) { TakeStanding(standing); },
                  [&](ForecastMessage& forecast) { TakeForecast(forecast); },
+                 [&](WhatIfMessage& what_if) { TakeWhatIf(what_if); },
                  [&](StorageScanned& scanned) { TakeScanned(scanned); },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
                  [&](const AttemptObserved& observed) { TakeObserved(observed); },
@@ -196,6 +200,9 @@ std::vector<std::function<void()>> Loop::Abandon() {
     }
     if (auto* forecast = std::get_if<ForecastMessage>(&input)) {
       answers.push_back([reply = std::move(forecast->reply)] { reply(Unavailable("tpd is stopping: try again")); });
+    }
+    if (auto* what_if = std::get_if<WhatIfMessage>(&input)) {
+      answers.push_back([reply = std::move(what_if->reply)] { reply(Unavailable("tpd is stopping: try again")); });
     }
   }
   return answers;

@@ -78,6 +78,7 @@ class Loop {
   void Post(Query query, QueryReply reply);
   void Post(StandingQuery query, StandingReply reply);
   void Post(ForecastQuery query, ForecastReply reply);
+  void Post(WhatIfQuery query, WhatIfReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);
@@ -129,8 +130,12 @@ class Loop {
     ForecastQuery query;
     ForecastReply reply;
   };
+  struct WhatIfMessage {
+    WhatIfQuery query;
+    WhatIfReply reply;
+  };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
+  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage, WhatIfMessage,
                              EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
@@ -180,13 +185,23 @@ class Loop {
   void LogOver(const core::RunWithSteps& run, std::string_view event, std::string note);
 
   // Quota and windows: what admins set, where users stand (loop_quota.cc)
-  absl::StatusOr<Answer> ChangeQuota(const Command& command, const SetQuota& set);
-  absl::StatusOr<Answer> ChangeQuota(const Command& command, const RemoveQuotaRule& remove);
-  absl::StatusOr<Answer> ChangeWindow(const Command& command, const HoldWindowOpen& hold);
+  struct Edit {
+    plan::Change change;
+    std::string note;
+    std::string before;  // for the audit; empty: the note says it all
+  };
+  absl::StatusOr<Edit> EditOf(const Principal& who, const SetQuota& set) const;
+  absl::StatusOr<Edit> EditOf(const Principal& who, const RemoveQuotaRule& remove) const;
+  absl::StatusOr<Edit> EditOf(const Principal& who, const HoldWindowOpen& hold) const;
+  absl::StatusOr<Answer> ChangeRules(const Command& command, absl::StatusOr<Edit> edit);
+  void Make(const plan::Change& change, const std::string& set_by);
   void PutRule(core::QuotaRule rule);
   void DropRule(int64_t id);
   UserStanding StandingOf(const std::string& user) const;
   void TakeStanding(StandingMessage& message);
+  void TakeWhatIf(WhatIfMessage& message);
+  absl::StatusOr<WhatIfAnswer> WhatIfOf(const WhatIfQuery& query) const;
+  std::vector<plan::Beside> BesideQueue() const;
   void TakeScanned(StorageScanned& scanned);
 
   // Effects (loop_effects.cc)

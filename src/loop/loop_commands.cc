@@ -116,45 +116,45 @@ void Loop::Audit(const Command& command, int64_t run, std::string detail) {
 }
 
 absl::StatusOr<Answer> Loop::Carry(const Command& command) {
-  return std::visit(Overloaded{
-                        [&](const SubmitRun& submit) { return Submit(command, submit); },
-                        [&](const StopRun& stop) {
-                          return Steer(command, stop.stored,
-                                       [](const core::RunWithSteps&) { return core::StopRequested{}; });
-                        },
-                        [&](const PauseRun& pause) {
-                          return Steer(command, pause.stored, [&](const core::RunWithSteps& run) {
-                            return core::PauseRequested{PauserOf(command.who, run.run), settings_.policy.pause_grace};
-                          });
-                        },
-                        [&](const ResumeRun& resume) {
-                          return Steer(command, resume.stored, [&](const core::RunWithSteps& run) {
-                            return core::ResumeRequested{LifterOf(command.who), run.run.snapshot_available};
-                          });
-                        },
-                        [&](const RetryRun& retry) { return Retry(command, retry); },
-                        [&](const UpdateRun& update) { return Update(command, update); },
-                        [&](const RemoveRun& remove) { return Remove(command, remove); },
-                        [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
-                          batch_.txn.snapshots.push_back(add.snapshot);
-                          Answer answer;
-                          answer.note = add.snapshot.id;
-                          Remember(command, answer);
-                          Audit(command, 0, "snapshot " + add.snapshot.id);
-                          return answer;
-                        },
-                        [&](const ReloadRegistry& reload) -> absl::StatusOr<Answer> {
-                          Answer answer;
-                          answer.note = reload.answer;
-                          Remember(command, answer);
-                          Audit(command, 0, reload.detail);
-                          return answer;
-                        },
-                        [&](const SetQuota& set) { return ChangeQuota(command, set); },
-                        [&](const RemoveQuotaRule& remove) { return ChangeQuota(command, remove); },
-                        [&](const HoldWindowOpen& hold) { return ChangeWindow(command, hold); },
-                    },
-                    command.action);
+  return std::visit(
+      Overloaded{
+          [&](const SubmitRun& submit) { return Submit(command, submit); },
+          [&](const StopRun& stop) {
+            return Steer(command, stop.stored, [](const core::RunWithSteps&) { return core::StopRequested{}; });
+          },
+          [&](const PauseRun& pause) {
+            return Steer(command, pause.stored, [&](const core::RunWithSteps& run) {
+              return core::PauseRequested{PauserOf(command.who, run.run), settings_.policy.pause_grace};
+            });
+          },
+          [&](const ResumeRun& resume) {
+            return Steer(command, resume.stored, [&](const core::RunWithSteps& run) {
+              return core::ResumeRequested{LifterOf(command.who), run.run.snapshot_available};
+            });
+          },
+          [&](const RetryRun& retry) { return Retry(command, retry); },
+          [&](const UpdateRun& update) { return Update(command, update); },
+          [&](const RemoveRun& remove) { return Remove(command, remove); },
+          [&](const AddSnapshot& add) -> absl::StatusOr<Answer> {
+            batch_.txn.snapshots.push_back(add.snapshot);
+            Answer answer;
+            answer.note = add.snapshot.id;
+            Remember(command, answer);
+            Audit(command, 0, "snapshot " + add.snapshot.id);
+            return answer;
+          },
+          [&](const ReloadRegistry& reload) -> absl::StatusOr<Answer> {
+            Answer answer;
+            answer.note = reload.answer;
+            Remember(command, answer);
+            Audit(command, 0, reload.detail);
+            return answer;
+          },
+          [&](const SetQuota& set) { return ChangeRules(command, EditOf(command.who, set)); },
+          [&](const RemoveQuotaRule& remove) { return ChangeRules(command, EditOf(command.who, remove)); },
+          [&](const HoldWindowOpen& hold) { return ChangeRules(command, EditOf(command.who, hold)); },
+      },
+      command.action);
 }
 
 // `note`: what the user is told of it.

@@ -1,4 +1,5 @@
 // What admins set for users and windows, and where users stand.
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -19,6 +20,8 @@ absl::Status CheckAdmin(const Principal& who, std::string_view what) {
 std::string TimeText(absl::Time at) {
   return std::string(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", at, absl::UTCTimeZone()));
 }
+
+constexpr std::string_view kDefaults = "the deployment's defaults";
 
 std::string Plain(int64_t amount) { return fmt::format("{}", amount); }
 
@@ -58,6 +61,9 @@ absl::Status CheckLimits(const SetQuota& set, const core::Registry& registry, ab
   if (set.from && set.until && *set.from >= *set.until) return InvalidArgument("the override ends before it begins");
   if (set.until && *set.until <= now) return InvalidArgument("the override would be over already");
   if ((set.from || set.until) && limits.empty()) return InvalidArgument("an override sets at least one limit");
+  if ((set.from || set.until) && !set.clear.empty()) {
+    return InvalidArgument("an override is a rule of its own: there is nothing to clear in it");
+  }
   return absl::OkStatus();
 }
 
@@ -75,8 +81,8 @@ void Loop::DropRule(int64_t id) {
   batch_.changed = true;
 }
 
-absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const SetQuota& set) {
-  TP_RETURN_IF_ERROR(CheckAdmin(command.who, "quota"));
+absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const SetQuota& set) const {
+  TP_RETURN_IF_ERROR(CheckAdmin(who, "quota"));
   TP_RETURN_IF_ERROR(CheckLimits(set, *registry_, now_));
   core::QuotaRule rule{.id = next_quota_rule_,
                        .user = set.user,
@@ -84,62 +90,74 @@ absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const SetQuota&
                        .until = set.until,
                        .limits = set.limits,
                        .set_at = now_,
-                       .set_by = command.who.user};
-  std::vector<int64_t> replaced;
-  if (const auto rules = planner_.quotas().rules().find(set.user);
-      rules != planner_.quotas().rules().end() && !rule.dated()) {
-    for (const core::QuotaRule& old : rules->second) {
-      if (!old.dated()) replaced.push_back(old.id);
-    }
+                       .set_by = who.user};
+  Edit edit;
+  if (!rule.dated()) {
+    const core::QuotaRule* const own = planner_.quotas().OwnRule(set.user);
+    edit.before = own ? LimitsText(own->limits) : std::string(kDefaults);
+    if (own) edit.change.dropped_rules.push_back(own->id);
+    rule.limits = core::Patched(own ? own->limits : core::QuotaLimits(), set.clear, set.limits);
   }
-  for (const int64_t id : replaced) DropRule(id);
-  Answer answer;
   if (rule.limits.empty()) {
-    answer.note = fmt::format("quota of {}: the deployment's defaults", set.user);
+    edit.note = fmt::format("quota of {}: {}", set.user, kDefaults);
   } else {
-    answer.note = RuleText(rule);
-    next_quota_rule_ += 1;
-    PutRule(std::move(rule));
+    edit.note = RuleText(rule);
+    edit.change.put_rules.push_back(std::move(rule));
   }
-  Remember(command, answer);
-  Audit(command, 0, answer.note);
-  return answer;
+  return edit;
 }
 
-absl::StatusOr<Answer> Loop::ChangeQuota(const Command& command, const RemoveQuotaRule& remove) {
-  TP_RETURN_IF_ERROR(CheckAdmin(command.who, "quota"));
+absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const RemoveQuotaRule& remove) const {
+  TP_RETURN_IF_ERROR(CheckAdmin(who, "quota"));
   for (const auto& [user, rules] : planner_.quotas().rules()) {
     for (const core::QuotaRule& rule : rules) {
       if (rule.id != remove.id) continue;
-      Answer answer;
-      answer.note = fmt::format("removed: {}", RuleText(rule));
-      DropRule(remove.id);
-      Remember(command, answer);
-      Audit(command, 0, answer.note);
-      return answer;
+      Edit edit;
+      edit.note = fmt::format("removed: {}", RuleText(rule));
+      edit.change.dropped_rules.push_back(rule.id);
+      return edit;
     }
   }
   return NotFound("there is no quota rule {}: see tp admin quota list", remove.id);
 }
 
-absl::StatusOr<Answer> Loop::ChangeWindow(const Command& command, const HoldWindowOpen& hold) {
-  TP_RETURN_IF_ERROR(CheckAdmin(command.who, "windows"));
+absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const HoldWindowOpen& hold) const {
+  TP_RETURN_IF_ERROR(CheckAdmin(who, "windows"));
   const auto series = registry_->series.find(hold.series);
   if (series == registry_->series.end()) return NotFound("there is no series {}: see tp series", hold.series);
   if (series->second.windows.empty())
     return FailedPrecondition("series {} has no windows: it is always open", hold.series);
   if (hold.until && *hold.until <= now_) return InvalidArgument("say a time to come until which it is held open");
   const absl::Time until = hold.until.value_or(now_);
-  planner_.HoldOpen(hold.series, until);
-  WatchAllWindows();
-  batch_.txn.window_holds.push_back({.series = hold.series, .until = until, .set_by = command.who.user});
-  batch_.changed = true;
+  Edit edit;
+  edit.note = hold.until ? fmt::format("{} is held open until {}", hold.series, TimeText(until))
+                         : fmt::format("{} follows its hours again", hold.series);
+  edit.change.held_open[hold.series] = until;
+  return edit;
+}
+
+absl::StatusOr<Answer> Loop::ChangeRules(const Command& command, absl::StatusOr<Edit> edit) {
+  TP_RETURN_IF_ERROR(edit.status());
+  Make(edit->change, command.who.user);
   Answer answer;
-  answer.note = hold.until ? fmt::format("{} is held open until {}", hold.series, TimeText(until))
-                           : fmt::format("{} follows its hours again", hold.series);
+  answer.note = std::move(edit->note);
   Remember(command, answer);
-  Audit(command, 0, answer.note);
+  Audit(command, 0, edit->before.empty() ? answer.note : fmt::format("{}; before: {}", answer.note, edit->before));
   return answer;
+}
+
+void Loop::Make(const plan::Change& change, const std::string& set_by) {
+  for (const int64_t id : change.dropped_rules) DropRule(id);
+  for (const core::QuotaRule& rule : change.put_rules) {
+    next_quota_rule_ = std::max(next_quota_rule_, rule.id + 1);
+    PutRule(rule);
+  }
+  for (const auto& [series, until] : change.held_open) {
+    planner_.HoldOpen(series, until);
+    batch_.txn.window_holds.push_back({.series = series, .until = until, .set_by = set_by});
+    batch_.changed = true;
+  }
+  if (!change.held_open.empty()) WatchAllWindows();
 }
 
 UserStanding Loop::StandingOf(const std::string& user) const {

@@ -91,6 +91,11 @@ void LoopThread::Post(ForecastQuery query, ForecastReply reply) {
     loop_.Post(std::move(query), std::move(reply));
   });
 }
+void LoopThread::Post(WhatIfQuery query, WhatIfReply reply) {
+  Enqueue([this, query = std::move(query), reply = std::move(reply)]() mutable {
+    loop_.Post(std::move(query), std::move(reply));
+  });
+}
 void LoopThread::Post(StorageScanned scanned) {
   Enqueue([this, scanned = std::move(scanned)]() mutable { loop_.Post(std::move(scanned)); });
 }

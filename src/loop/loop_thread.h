@@ -54,6 +54,7 @@ class LoopThread {
   void Post(Query query, QueryReply reply);
   void Post(StandingQuery query, StandingReply reply);
   void Post(ForecastQuery query, ForecastReply reply);
+  void Post(WhatIfQuery query, WhatIfReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);

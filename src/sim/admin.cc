@@ -37,20 +37,25 @@ void Admin::ActLater() {
 void Admin::Act() {
   if (!options_.admin.hours.empty() && rng_.Chance(200)) return HoldOpen();
   const std::string user = rng_.Pick(kOwners);
-  core::QuotaLimits limits;
+  loop::SetQuota set;
+  set.user = user;
+  set.clear.all = rng_.Chance(500);
+  set.clear.gpus = rng_.Chance(200);
+  core::QuotaLimits& limits = set.limits;
   const int64_t cards = int64_t{options_.nodes} * options_.cards_per_node;
   if (rng_.Chance(600)) limits.gpus = rng_.Between(0, cards);
   if (rng_.Chance(300)) limits.jobs = rng_.Between(0, 3);
   if (rng_.Chance(300)) limits.series_gpus["gpu"] = rng_.Between(0, cards);
   limited_.insert(user);
-  SetQuota(user, std::move(limits));
+  Post(std::move(set), [] {});
 }
 
-void Admin::SetQuota(const std::string& user, core::QuotaLimits limits) {
-  const bool lifted = limits.empty();
-  loop::SetQuota set{.user = user, .from = std::nullopt, .until = std::nullopt, .limits = std::move(limits)};
-  Post(std::move(set), [this, user, lifted] {
-    if (lifted && !acting_) limited_.erase(user);
+void Admin::LiftLimit(const std::string& user) {
+  loop::SetQuota set;
+  set.user = user;
+  set.clear.all = true;
+  Post(std::move(set), [this, user] {
+    if (!acting_) limited_.erase(user);
   });
 }
 
@@ -63,7 +68,7 @@ void Admin::HoldOpen() {
 void Admin::LiftLimits() {
   if (limited_.empty()) return;
   if (server_.up()) {
-    for (const std::string& user : limited_) SetQuota(user, {});
+    for (const std::string& user : limited_) LiftLimit(user);
   }
   timeline_.In(rng_.Draw(kAskAgain), [this] { LiftLimits(); });
 }

@@ -26,7 +26,7 @@ class Admin {
  private:
   void ActLater();
   void Act();
-  void SetQuota(const std::string& user, core::QuotaLimits limits);
+  void LiftLimit(const std::string& user);
   void HoldOpen();
   void LiftLimits();
   void Post(loop::Action action, std::function<void()> done);

@@ -81,6 +81,9 @@ class Daemon {
     void Post(loop::ForecastQuery query, loop::ForecastReply reply) override {
       thread_.Post(std::move(query), std::move(reply));
     }
+    void Post(loop::WhatIfQuery query, loop::WhatIfReply reply) override {
+      thread_.Post(std::move(query), std::move(reply));
+    }
 
    private:
     loop::LoopThread& thread_;

@@ -17,6 +17,7 @@ namespace tp::api {
 class FakeLoop final : public LoopPort {
  public:
   using Handler = std::function<absl::StatusOr<loop::Answer>(const loop::Command&)>;
+  using Foreteller = std::function<absl::StatusOr<loop::WhatIfAnswer>(const loop::WhatIfQuery&)>;
   using Previewer = std::function<absl::StatusOr<loop::Answer>(const loop::DryRun&)>;
 
   void Post(loop::Command command, loop::Reply reply) override {
@@ -97,6 +98,18 @@ class FakeLoop final : public LoopPort {
     return forecasts_;
   }
 
+  void Post(loop::WhatIfQuery query, loop::WhatIfReply reply) override {
+    thread_.Post([this, query = std::move(query), reply = std::move(reply)] {
+      Foreteller foreteller;
+      {
+        const std::lock_guard lock(mutex_);
+        proposals_.push_back(query);
+        foreteller = foreteller_;
+      }
+      reply(foreteller ? foreteller(query) : Unavailable("the test gave no foreteller"));
+    });
+  }
+
   void SetStandings(loop::Standings standings) {
     const std::lock_guard lock(mutex_);
     standings_ = std::move(standings);
@@ -110,6 +123,10 @@ class FakeLoop final : public LoopPort {
     const std::lock_guard lock(mutex_);
     previewer_ = std::move(previewer);
   }
+  void OnWhatIf(Foreteller foreteller) {
+    const std::lock_guard lock(mutex_);
+    foreteller_ = std::move(foreteller);
+  }
   void SetLive(loop::LiveRun run) {
     const std::lock_guard lock(mutex_);
     live_[run.run.run.n] = std::move(run);
@@ -118,6 +135,10 @@ class FakeLoop final : public LoopPort {
     const std::lock_guard lock(mutex_);
     live_.erase(n);
   }
+  std::vector<loop::WhatIfQuery> proposals() const {
+    const std::lock_guard lock(mutex_);
+    return proposals_;
+  }
   std::vector<loop::Command> commands() const {
     const std::lock_guard lock(mutex_);
     return commands_;
@@ -125,11 +146,13 @@ class FakeLoop final : public LoopPort {
 
  private:
   mutable std::mutex mutex_;
-  Handler handler_;                        // guarded by mutex_
-  Previewer previewer_;                    // guarded by mutex_
-  loop::Standings standings_;              // guarded by mutex_
-  plan::ForecastInput forecast_;           // guarded by mutex_
-  int forecasts_ = 0;                      // guarded by mutex_
+  Handler handler_;                           // guarded by mutex_
+  Previewer previewer_;                       // guarded by mutex_
+  Foreteller foreteller_;                     // guarded by mutex_
+  std::vector<loop::WhatIfQuery> proposals_;  // guarded by mutex_
+  loop::Standings standings_;                 // guarded by mutex_
+  plan::ForecastInput forecast_;              // guarded by mutex_
+  int forecasts_ = 0;                         // guarded by mutex_
   std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
   std::vector<loop::Command> commands_;    // guarded by mutex_
   WorkerPool thread_{1};                   // last: its tasks use the above

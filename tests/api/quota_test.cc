@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/planner.h"
+#include "sample_registry.h"
+#include "sample_runs.h"
 #include "server_fixture.h"
 #include "tp/v1/quota.grpc.pb.h"
 
@@ -57,6 +60,28 @@ class QuotaTest : public ServerTest {
     request.set_request_id("r-1");
     request.set_user(user);
     return request;
+  }
+
+  // Of a planner in which run 7 of bob's waits for the room that a run of eve's has.
+  static loop::WhatIfAnswer AnswerOf(const loop::SetQuota& set) {
+    auto registry = std::make_shared<core::Registry>(SampleRegistry());
+    registry->series["h200"].executor_distributed = "gpu/default";
+    static const core::Policy kPolicy;
+    const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
+    plan::Planner planner(kPolicy, absl::UTCTimeZone(), registry);
+    for (const int64_t n : {6, 7}) {
+      const core::RunWithSteps run = QueuedRun(n, n == 6 ? "eve" : "bob");
+      planner.Follow(run, run.steps[0], now);
+    }
+    core::QuotaRule rule;
+    rule.id = 1;
+    rule.user = set.user;
+    rule.limits = set.limits;
+    plan::Change change;
+    change.put_rules.push_back(rule);
+    return {.note = "quota of bob: gpus: 0",
+            .what_if = std::make_shared<const plan::WhatIf>(
+                plan::WhatIf{.image = planner.TakeImage(), .beside = {}, .change = change, .now = now})};
   }
 
   std::unique_ptr<v1::QuotaService::Stub> stub_;
@@ -131,6 +156,59 @@ TEST_F(QuotaTest, SetGoesThroughTheLoop) {
   EXPECT_FALSE(set.from);
 }
 
+TEST_F(QuotaTest, WhatIsClearedIsNamed) {
+  Accept("quota of bob: the deployment's defaults");
+  v1::SetQuotaRequest request = Request("bob");
+  for (const char* key : {"gpus", "series_gpus.h200", "series_gpus.a.b", "jobs", "gpu_hours", "storage_bytes"}) {
+    request.add_clear(key);
+  }
+  v1::SetQuotaResponse response;
+  ASSERT_TRUE(stub_->SetQuota(As("root", Role::kAdmin).get(), request, &response).ok());
+  core::QuotaKeys expected;
+  expected.gpus = expected.jobs = expected.gpu_hours = expected.storage_bytes = true;
+  expected.series = {"h200", "a.b"};
+  EXPECT_EQ(std::get<loop::SetQuota>(loop_.commands().at(0).action).clear, expected);
+  request = Request("bob");
+  request.set_request_id("r-2");
+  request.add_clear("*");
+  ASSERT_TRUE(stub_->SetQuota(As("root", Role::kAdmin).get(), request, &response).ok());
+  EXPECT_TRUE(std::get<loop::SetQuota>(loop_.commands().at(1).action).clear.all);
+}
+
+TEST_F(QuotaTest, ADryRunAsksTheLoopAndChangesNothing) {
+  Commit(QueuedRun(7, "bob"));
+  loop_.OnWhatIf([](const loop::WhatIfQuery& query) -> absl::StatusOr<loop::WhatIfAnswer> {
+    return AnswerOf(std::get<loop::SetQuota>(query.proposal));
+  });
+  v1::SetQuotaRequest request = Request("bob");
+  request.clear_request_id();
+  request.mutable_limits()->set_gpus(0);
+  request.set_dry_run(true);
+  v1::SetQuotaResponse response;
+  EXPECT_EQ(stub_->SetQuota(As("olga", Role::kOperator).get(), request, &response).error_code(),
+            StatusCode::PERMISSION_DENIED);
+  ASSERT_TRUE(stub_->SetQuota(As("root", Role::kAdmin).get(), request, &response).ok());
+  EXPECT_EQ(response.note(), "quota of bob: gpus: 0");
+  ASSERT_EQ(response.forecast().counts_size(), 1);
+  EXPECT_EQ(response.forecast().counts(0).kind(), v1::QUEUE_EFFECT_KIND_HELD);
+  EXPECT_EQ(response.forecast().counts(0).count(), 1);
+  const v1::QueueEffect& effect = response.forecast().effects(0);
+  EXPECT_EQ(effect.run(), QueuedRun(7, "bob").run.id());
+  EXPECT_EQ(effect.gate(), v1::GATE_QUOTA_GPUS);
+  EXPECT_TRUE(loop_.commands().empty());
+
+  v1::RemoveQuotaRuleRequest remove;
+  remove.set_rule(4);
+  remove.set_dry_run(true);
+  v1::RemoveQuotaRuleResponse removed;
+  loop_.OnWhatIf([](const loop::WhatIfQuery& query) -> absl::StatusOr<loop::WhatIfAnswer> {
+    EXPECT_EQ(std::get<loop::RemoveQuotaRule>(query.proposal).id, 4);
+    return NotFound("there is no quota rule 4");
+  });
+  EXPECT_EQ(stub_->RemoveQuotaRule(As("root", Role::kAdmin).get(), remove, &removed).error_code(),
+            StatusCode::NOT_FOUND);
+}
+
 TEST_F(QuotaTest, TheSameRequestIsAnsweredAsBefore) {
   v1::SetQuotaRequest request = Request("bob");
   request.mutable_limits()->set_gpus(16);
@@ -174,6 +252,17 @@ TEST_F(QuotaTest, RefusesWhatCannotBeALimit) {
   v1::SetQuotaRequest request = Request("bob");
   request.mutable_limits()->set_storage_bytes((int64_t{1} << 60) + 1);
   EXPECT_EQ(field_of(request), "limits.storage_bytes");
+  request = Request("bob");
+  request.add_clear("gpu");
+  EXPECT_EQ(field_of(request), "clear");
+  request = Request("bob");
+  request.add_clear("series_gpus.");
+  EXPECT_EQ(field_of(request), "clear");
+  request = Request("bob");
+  request.add_clear("jobs");
+  request.mutable_limits()->set_jobs(1);
+  EXPECT_EQ(field_of(request), "clear");
+  EXPECT_EQ(field_of(Request("bob")), "limits");
   request = Request("bob");
   request.clear_request_id();
   request.mutable_limits()->set_gpus(1);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "plan/planner.h"
 #include "sample_registry.h"
 #include "server_fixture.h"
 #include "tp/v1/registry.grpc.pb.h"
@@ -39,6 +40,7 @@ class ReloadTest : public ServerTest {
     ServerTest::SetUp();
     configuration_.in_force = RegistryOf(2);
     configuration_.on_disk = RegistryOf(1);
+    loop_.OnWhatIf([this](const loop::WhatIfQuery& query) { return ImageFor(query); });
     loop_.OnCommand([this](const loop::Command& command) -> absl::StatusOr<loop::Answer> {
       const auto* reload = std::get_if<loop::ReloadRegistry>(&command.action);
       if (reload == nullptr) return Internal("not a reload");
@@ -47,6 +49,19 @@ class ReloadTest : public ServerTest {
       answer.note = reload->answer;
       return answer;
     });
+  }
+
+  // An image of a planner that follows what was queued.
+  loop::WhatIfAnswer ImageFor(const loop::WhatIfQuery& query) {
+    static const core::Policy kPolicy;
+    const absl::Time now = absl::FromUnixSeconds(1'800'000'000);
+    plan::Planner planner(kPolicy, absl::UTCTimeZone(), std::make_shared<core::Registry>(configuration_.in_force));
+    for (const core::RunWithSteps& run : queued_) planner.Follow(run, run.steps[0], now);
+    plan::Change change;
+    change.registry = std::get<std::shared_ptr<const core::Registry>>(query.proposal);
+    return {.note = "",
+            .what_if = std::make_shared<const plan::WhatIf>(
+                plan::WhatIf{.image = planner.TakeImage(), .beside = {}, .change = change, .now = now})};
   }
 
   grpc::Status Reload(const std::string& request_id, bool dry_run, v1::ReloadConfigurationResponse* response,
@@ -61,9 +76,12 @@ class ReloadTest : public ServerTest {
   void Queue(int64_t n, const std::string& profile) {
     core::RunWithSteps run = QueuedRun(n, "alice");
     run.steps[0].spec.profiles = {profile};
+    run.steps[0].hold.owner = true;
     Commit(run);
+    queued_.push_back(run);
   }
 
+  std::vector<core::RunWithSteps> queued_;  // held by their owners: none starts
   std::vector<loop::ReloadRegistry> reloads_;
 };
 
@@ -123,24 +141,33 @@ TEST_F(ReloadTest, ADryRunForecastsTheQueue) {
   v1::ReloadConfigurationResponse response;
   ASSERT_TRUE(Reload("", true, &response).ok());
   EXPECT_EQ(response.registry_version(), 4);
-  ASSERT_EQ(response.queue_effect_count(), 1);
-  EXPECT_EQ(response.queue_effects(0).kind(), v1::QUEUE_EFFECT_KIND_HELD);
-  EXPECT_THAT(response.queue_effects(0).sentence(), HasSubstr("has only 1 node x 8"));
+  ASSERT_EQ(response.forecast().effects_size(), 1);
+  EXPECT_EQ(response.forecast().effects(0).kind(), v1::QUEUE_EFFECT_KIND_HELD);
+  EXPECT_EQ(response.forecast().effects(0).run(), "train-1");
+  EXPECT_EQ(response.forecast().effects(0).gate(), v1::GATE_HELD);
+  EXPECT_THAT(response.forecast().effects(0).sentence(), HasSubstr("has only 1 node x 8"));
   EXPECT_THAT(reloads_, IsEmpty());
 }
 
-TEST_F(ReloadTest, AForecastTellsWhatIsReleasedAndReshaped) {
-  configuration_.in_force = RegistryOf(1);
-  configuration_.on_disk = RegistryOf(2);
-  configuration_.on_disk.profiles["h200"].base.env = {{"A", "1"}};
-  Queue(1, "h200:16");
-  Queue(2, "h200:8");
+TEST_F(ReloadTest, FilesThatChangeNothingAskNobody) {
+  configuration_.on_disk = configuration_.in_force;
   v1::ReloadConfigurationResponse response;
   ASSERT_TRUE(Reload("", true, &response).ok());
-  ASSERT_EQ(response.queue_effects_size(), 2);
-  EXPECT_EQ(response.queue_effects(0).kind(), v1::QUEUE_EFFECT_KIND_RESHAPED);
-  EXPECT_EQ(response.queue_effects(0).sentence(), "h200:8 = 1 node x 8, with other settings");
-  EXPECT_EQ(response.queue_effects(1).kind(), v1::QUEUE_EFFECT_KIND_RELEASED);
+  ASSERT_TRUE(Reload("r1", false, &response).ok());
+  EXPECT_FALSE(response.has_forecast() && response.forecast().ByteSizeLong() > 0);
+  EXPECT_THAT(loop_.proposals(), IsEmpty());
+}
+
+TEST_F(ReloadTest, AReloadSaysWhatItDidToTheQueueAndGoesOnWithout) {
+  Queue(1, "h200:16");
+  v1::ReloadConfigurationResponse response;
+  ASSERT_TRUE(Reload("r1", false, &response).ok());
+  EXPECT_EQ(response.forecast().effects_size(), 1);
+  configuration_.on_disk = RegistryOf(3);
+  loop_.OnWhatIf(nullptr);
+  ASSERT_TRUE(Reload("r2", false, &response).ok());
+  EXPECT_EQ(response.forecast().effects_size(), 0);
+  EXPECT_EQ(reloads_.size(), 2u);
 }
 
 TEST_F(ReloadTest, TheStatusIsForOperators) {

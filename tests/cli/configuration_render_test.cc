@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/render/configuration.h"
+#include "cli/render/forecast.h"
 #include "cli/render/plan.h"
 
 namespace tp::cli {
@@ -10,25 +11,55 @@ namespace {
 TEST(ReloadPage, SaysWhatChangedAndWhatItMeans) {
   v1::ReloadConfigurationResponse response;
   response.set_registry_version(4);
-  EXPECT_EQ(ReloadPage(response, false, Terminal()), "registry version 4 is in force: no change\n");
+  EXPECT_EQ(ReloadPage(response, {}, Terminal()), "registry version 4 is in force: no change\n");
   v1::ConfigurationChange* change = response.add_changes();
   change->set_kind(v1::CONFIGURATION_CHANGE_KIND_REMOVED);
   change->set_what("series");
   change->set_name("h200");
   response.add_restart_keys("server.listen");
-  v1::QueueEffect* effect = response.add_queue_effects();
+  v1::QueueEffectCount* count = response.mutable_forecast()->add_counts();
+  count->set_kind(v1::QUEUE_EFFECT_KIND_HELD);
+  count->set_count(3);
+  v1::QueueEffect* effect = response.mutable_forecast()->add_effects();
   effect->set_kind(v1::QUEUE_EFFECT_KIND_HELD);
   effect->set_run("train-4");
   effect->set_step("main");
   effect->set_sentence("there is no profile 'h200'");
-  response.set_queue_effect_count(3);
-  EXPECT_EQ(ReloadPage(response, true, Terminal()),
+  effect->set_gate(v1::GATE_HELD);
+  EXPECT_EQ(ReloadPage(response, {.dry_run = true}, Terminal()),
             "registry version 4 is in force; the files would bring:\n"
             "  series h200 removed\n"
             "with a restart of tpd only: server.listen\n"
-            "RUN      STEP  BECOMES  WHY\n"
-            "train-4  main  held     there is no profile 'h200'\n"
+            "3 held\n"
+            "RUN      STEP  BECOMES  GATE  WHY\n"
+            "train-4  main  held     HELD  there is no profile 'h200'\n"
             "and 2 more\n");
+}
+
+TEST(ForecastText, CountsFirstThenWhoIsOverThenAScreenful) {
+  v1::QueueForecast forecast;
+  EXPECT_EQ(ForecastText(forecast, false, Terminal()), "nothing that waits or runs is touched\n");
+  v1::OverQuota* over = forecast.add_over();
+  over->set_user("ana");
+  over->set_what("gpus of h200");
+  over->set_used(12);
+  over->set_limit(8);
+  v1::QueueEffectCount* count = forecast.add_counts();
+  count->set_kind(v1::QUEUE_EFFECT_KIND_RELEASED);
+  count->set_count(40);
+  for (int i = 0; i < 30; ++i) {
+    v1::QueueEffect* effect = forecast.add_effects();
+    effect->set_kind(v1::QUEUE_EFFECT_KIND_RELEASED);
+    effect->set_run("a-" + std::to_string(i));
+  }
+  const std::string text = ForecastText(forecast, false, Terminal());
+  EXPECT_TRUE(text.starts_with("40 released\nana is over by 4: gpus of h200 12 of 8 in use\nRUN "));
+  EXPECT_NE(text.find("a-19"), std::string::npos);
+  EXPECT_EQ(text.find("a-20"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("and 20 more: see -o wide\n"));
+  const std::string wide = ForecastText(forecast, true, Terminal());
+  EXPECT_NE(wide.find("a-29"), std::string::npos);
+  EXPECT_TRUE(wide.ends_with("and 10 more\n"));
 }
 
 TEST(RegistryStatusPage, ShowsTheFaultAndTheDifference) {

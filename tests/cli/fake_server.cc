@@ -539,6 +539,7 @@ class FakeServer::Quotas final : public v1::QuotaService::Service {
     server_.asked_.quotas.push_back(*request);
     server_.asked_.request_ids.push_back(request->request_id());
     response->set_note(server_.script_.note);
+    if (request->dry_run()) *response->mutable_forecast() = server_.script_.reload.forecast();
     return grpc::Status::OK;
   }
 
@@ -549,6 +550,7 @@ class FakeServer::Quotas final : public v1::QuotaService::Service {
     server_.asked_.removed_rules.push_back(request->rule());
     server_.asked_.request_ids.push_back(request->request_id());
     response->set_note(server_.script_.note);
+    if (request->dry_run()) *response->mutable_forecast() = server_.script_.reload.forecast();
     return grpc::Status::OK;
   }
 
@@ -576,6 +578,7 @@ class FakeServer::Windows final : public v1::WindowService::Service {
     server_.asked_.holds.push_back(*request);
     server_.asked_.request_ids.push_back(request->request_id());
     response->set_note(server_.script_.note);
+    if (request->dry_run()) *response->mutable_forecast() = server_.script_.reload.forecast();
     return grpc::Status::OK;
   }
 

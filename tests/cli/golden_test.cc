@@ -68,15 +68,24 @@ const Calls& AllCalls() {
         {{"metrics", "eval-40", "-o", "csv"}, false}}},
       {"usage", {{{"usage", "--by", "run"}}, {{"usage", "-o", "csv"}, false}, {{"usage", "--audit"}}}},
       {"events", {{{"events", "train-43"}}}},
-      {"admin reload", {{{"admin", "reload"}}, {{"admin", "reload", "--dry-run"}}}},
+      {"admin reload",
+       {{{"admin", "reload"}, false},
+        {{"admin", "reload", "--dry-run"}},
+        {{"admin", "reload", "--dry-run", "-o", "wide"}, false}}},
       {"admin quota set",
        {{{"admin", "quota", "set", "alice", "--gpus", "16", "--series", "h200=none"}},
+        {{"admin", "quota", "set", "alice", "--gpus", "8", "--dry-run"}, false},
         {{"admin", "quota", "set", "alice", "--gpus", "all"}}}},
       {"admin quota show", {{{"admin", "quota", "show", "alice"}}}},
       {"admin quota list", {{{"admin", "quota", "list"}}}},
-      {"admin quota unset", {{{"admin", "quota", "unset", "3"}}, {{"admin", "quota", "unset", "alice"}}}},
+      {"admin quota unset",
+       {{{"admin", "quota", "unset", "3"}},
+        {{"admin", "quota", "unset", "alice"}},
+        {{"admin", "quota", "unset", "3", "--dry-run"}, false}}},
       {"admin window hold-open",
-       {{{"admin", "window", "hold-open", "h200", "--for", "3h"}}, {{"admin", "window", "hold-open", "h200"}}}},
+       {{{"admin", "window", "hold-open", "h200", "--for", "3h"}},
+        {{"admin", "window", "hold-open", "h200", "--for", "3h", "--dry-run"}, false},
+        {{"admin", "window", "hold-open", "h200"}}}},
       {"windows", {{{"windows"}}}},
       {"admin registry status", {{{"admin", "registry", "status"}}}},
       {"profiles", {{{"profiles"}}}},
@@ -287,6 +296,31 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     interval.set_evidence("end records");
   }
 
+  // More than a screenful.
+  static void FillForecast(v1::QueueForecast& forecast) {
+    const auto add = [&](v1::QueueEffectKind kind, int count, v1::Gate gate, const std::string& sentence) {
+      v1::QueueEffectCount& counted = *forecast.add_counts();
+      counted.set_kind(kind);
+      counted.set_count(count);
+      for (int i = 0; i < std::min(count, 12); ++i) {
+        v1::QueueEffect& effect = *forecast.add_effects();
+        effect.set_kind(kind);
+        effect.set_run(fmt::format("train-{}", 100 + forecast.effects_size()));
+        effect.set_step("main");
+        effect.set_gate(gate);
+        effect.set_sentence(sentence);
+      }
+    };
+    add(v1::QUEUE_EFFECT_KIND_RELEASED, 12, v1::GATE_UNSPECIFIED, "h200:8 = 1 node x 8");
+    add(v1::QUEUE_EFFECT_KIND_HELD, 1200, v1::GATE_HELD, "profile h200-big is not in the registry");
+    add(v1::QUEUE_EFFECT_KIND_PAUSED, 1, v1::GATE_WINDOW, "its window is closed for good");
+    v1::OverQuota& over = *forecast.add_over();
+    over.set_user("alice");
+    over.set_what("gpus");
+    over.set_used(16);
+    over.set_limit(8);
+  }
+
   static void FillReload(Script& script) {
     v1::ReloadConfigurationResponse& reload = script.reload;
     reload.set_registry_version(4);
@@ -295,12 +329,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     change.set_what("profile");
     change.set_name("h200-big");
     reload.add_restart_keys("server.listen");
-    v1::QueueEffect& effect = *reload.add_queue_effects();
-    effect.set_kind(v1::QUEUE_EFFECT_KIND_HELD);
-    effect.set_run("train-43");
-    effect.set_step("main");
-    effect.set_sentence("profile h200-big is not in the registry");
-    reload.set_queue_effect_count(1);
+    FillForecast(*reload.mutable_forecast());
     v1::GetRegistryStatusResponse& status = script.registry_status;
     status.set_version(4);
     status.mutable_loaded_at()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(3)));

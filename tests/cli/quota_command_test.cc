@@ -49,7 +49,7 @@ class QuotaCommandTest : public CommandTest {
   }
 };
 
-TEST_F(QuotaCommandTest, SetNamesWhatStays) {
+TEST_F(QuotaCommandTest, SetSaysWhatChangesAndNothingElse) {
   const Finished tp = Tp({"admin", "quota", "set", "alice", "--gpus", "16", "--series", "h200=8", "--storage", "2GiB"});
   EXPECT_EQ(tp.exit_code, 0);
   EXPECT_EQ(tp.out, "");
@@ -57,12 +57,33 @@ TEST_F(QuotaCommandTest, SetNamesWhatStays) {
   const v1::SetQuotaRequest request = server_.asked().quotas.at(0);
   EXPECT_EQ(request.user(), "alice");
   EXPECT_EQ(request.limits().gpus(), 16);
-  EXPECT_EQ(request.limits().jobs(), 4) << "of the rule that it takes the place of";
+  EXPECT_FALSE(request.limits().has_jobs()) << "whatever the rule says now: another admin may be changing it";
   EXPECT_EQ(request.limits().series_gpus().at("h200"), 8);
   EXPECT_EQ(request.limits().storage_bytes(), int64_t{2} << 30);
   EXPECT_FALSE(request.limits().has_gpu_hours());
   EXPECT_FALSE(request.has_from());
+  EXPECT_FALSE(request.dry_run());
   EXPECT_EQ(request.request_id().size(), 32U);
+}
+
+TEST_F(QuotaCommandTest, DefaultClears) {
+  ASSERT_EQ(Tp({"admin", "quota", "set", "alice", "--gpus", "default", "--series", "h200=default", "--jobs", "default",
+                "--gpu-hours", "default", "--storage", "default"})
+                .exit_code,
+            0);
+  const v1::SetQuotaRequest request = server_.asked().quotas.at(0);
+  EXPECT_EQ(request.limits().ByteSizeLong(), 0U);
+  EXPECT_THAT(request.clear(), testing::ElementsAre("gpus", "series_gpus.h200", "jobs", "gpu_hours", "storage_bytes"));
+}
+
+TEST_F(QuotaCommandTest, ADryRunIsOnlyAsked) {
+  const Finished tp = Tp({"admin", "quota", "set", "alice", "--gpus", "1", "--dry-run"});
+  EXPECT_EQ(tp.exit_code, 0);
+  EXPECT_EQ(tp.out, "nothing that waits or runs is touched\n");
+  EXPECT_EQ(tp.err, "dry run, nothing is changed: quota of alice: gpus: 16\n");
+  EXPECT_TRUE(server_.asked().quotas.at(0).dry_run());
+  ASSERT_EQ(Tp({"admin", "quota", "unset", "alice", "--dry-run"}).exit_code, 0);
+  EXPECT_TRUE(server_.asked().quotas.at(1).dry_run());
 }
 
 TEST_F(QuotaCommandTest, ADatedOneIsARuleOfItsOwn) {
@@ -97,6 +118,7 @@ TEST_F(QuotaCommandTest, UnsetTakesARuleOrAUser) {
   ASSERT_EQ(Tp({"admin", "quota", "unset", "alice"}).exit_code, 0);
   EXPECT_EQ(server_.asked().quotas.at(0).user(), "alice");
   EXPECT_EQ(server_.asked().quotas.at(0).limits().ByteSizeLong(), 0U);
+  EXPECT_THAT(server_.asked().quotas.at(0).clear(), testing::ElementsAre("*"));
   EXPECT_EQ(Tp({"admin", "quota", "unset", "4x"}).exit_code, 2);
 }
 

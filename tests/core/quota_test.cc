@@ -71,6 +71,43 @@ TEST(QuotaBook, EachKeyIsThatOfTheLastLayerThatHasIt) {
   EXPECT_TRUE(book.LimitsOf("ben", At(15)).empty());
 }
 
+TEST(QuotaLimits, AnEditClearsThenSetsAndLeavesTheRest) {
+  QuotaLimits limits = Gpus(8);
+  limits.jobs = 4;
+  limits.series_gpus = {{"h200", 8}, {"a100", 2}};
+  QuotaKeys clear;
+  clear.gpus = true;
+  clear.series = {"h200", "nosuch"};
+  QuotaLimits set;
+  set.gpu_hours = 100;
+  set.series_gpus = {{"b200", kNoLimit}};
+  QuotaLimits expected;
+  expected.jobs = 4;
+  expected.gpu_hours = 100;
+  expected.series_gpus = {{"a100", 2}, {"b200", kNoLimit}};
+  EXPECT_EQ(Patched(limits, clear, set), expected);
+  clear.all = true;
+  EXPECT_EQ(Patched(limits, clear, set), set);
+  EXPECT_EQ(Patched(limits, {}, {}), limits);
+  for (bool QuotaKeys::*key : {&QuotaKeys::jobs, &QuotaKeys::gpu_hours, &QuotaKeys::storage_bytes}) {
+    QuotaLimits all = Gpus(1);
+    all.jobs = all.gpu_hours = all.storage_bytes = 1;
+    QuotaKeys one;
+    one.*key = true;
+    EXPECT_NE(Patched(all, one, {}), all);
+    EXPECT_EQ(Patched(all, one, {}).gpus, 1);
+  }
+}
+
+TEST(QuotaBook, TheOwnRuleIsTheOneWithoutDates) {
+  QuotaBook book;
+  EXPECT_EQ(book.OwnRule("ana"), nullptr);
+  book.Add(Dated(1, At(0), std::nullopt, Gpus(1)));
+  EXPECT_EQ(book.OwnRule("ana"), nullptr);
+  book.Add(Rule(2, "ana", Gpus(2)));
+  EXPECT_EQ(book.OwnRule("ana")->id, 2);
+}
+
 TEST(QuotaBook, NoLimitIsALimitLikeAnyOther) {
   QuotaBook book(Gpus(8));
   book.Add(Rule(1, "ana", Gpus(kNoLimit)));

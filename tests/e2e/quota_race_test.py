@@ -82,7 +82,7 @@ class History:
             take(what)
 
     def take_edit(self, detail):
-        user, words = re.fullmatch(r"quota of (\w+): (.*)", detail).groups()
+        user, words = re.fullmatch(r"quota of (\w+): (.*?)(?:; before: .*)?", detail).groups()
         self.standing[user].edit(words)
         self.seen["edits"] += 1
         self.seen["edits that left one over"] += self.standing[user].over()

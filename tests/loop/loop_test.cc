@@ -288,7 +288,7 @@ TEST(Loop, AnEditNamesTheNewestEventBeforeIt) {
   h.loop->Post(Command{{"ada", store::Role::kUser}, "job", "Submit", "sha", Harness::Job()}, ignore);
   const std::optional<store::Txn> txn = h.loop->Turn(h.now);
   ASSERT_TRUE(txn && !txn->audit.empty() && !txn->events.empty());
-  EXPECT_EQ(txn->audit[0].detail, "quota of ada: jobs: 5");
+  EXPECT_EQ(txn->audit[0].detail, "quota of ada: jobs: 5; before: the deployment's defaults");
   EXPECT_EQ(txn->audit[0].revision, before);
   EXPECT_EQ(txn->events[0].revision, before + 1);
   ASSERT_TRUE(h.store->Commit(*txn).ok());

@@ -82,7 +82,9 @@ bool AddKey(std::string_view name, core::QuotaKeys& keys) {
                                                       {"gpu_hours", &keys.gpu_hours},
                                                       {"storage_bytes", &keys.storage_bytes}};
   for (const auto& [key, flag] : known) {
-    if (name == key) return *flag = true;
+    if (name != key) continue;
+    *flag = true;
+    return true;
   }
   if (name.size() <= kSeriesKey.size() || name.substr(0, kSeriesKey.size()) != kSeriesKey) return false;
   keys.series.emplace(name.substr(kSeriesKey.size()));

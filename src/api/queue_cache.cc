@@ -10,7 +10,7 @@ namespace tp::api {
 namespace {
 
 // Without a commit.
-constexpr absl::Duration kServes = absl::Seconds(10);
+constexpr absl::Duration kQueueServes = absl::Seconds(10);
 // All of it is read again so often, whatever the events say.
 constexpr absl::Duration kRenewed = absl::Hours(1);
 // More events than this cost as much as reading everything.
@@ -43,7 +43,7 @@ absl::StatusOr<std::shared_ptr<const QueueInOrder>> QueueCache::Read(Context& co
   read->at = context.now();
   read->registry = context.registry();
   if (latest_ && latest_->revision == read->revision && latest_->registry == read->registry &&
-      read->at - latest_->at < kServes) {
+      read->at - latest_->at < kQueueServes) {
     return latest_;
   }
   TP_RETURN_IF_ERROR(Fill(context, shares, *read));

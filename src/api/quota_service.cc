@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "api/what_if.h"
 #include "api/mutation.h"
 #include "api/quota_convert.h"
 #include "api/request.h"
+#include "api/what_if.h"
 #include "auth/identity.h"
 
 namespace tp::api {

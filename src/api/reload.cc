@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 #include <google/protobuf/util/json_util.h>
 
-#include "api/what_if.h"
 #include "api/mutation.h"
 #include "api/request.h"
+#include "api/what_if.h"
 #include "base/status.h"
 
 namespace tp::api {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "api/convert.h"
-#include "api/what_if.h"
 #include "api/mutation.h"
 #include "api/series_name.h"
+#include "api/what_if.h"
 #include "api/window_hours.h"
 
 namespace tp::api {

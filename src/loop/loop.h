@@ -135,8 +135,8 @@ class Loop {
     WhatIfReply reply;
   };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage, WhatIfMessage,
-                             EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
+  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
+                             WhatIfMessage, EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {

@@ -12,7 +12,7 @@
 namespace tp::store {
 namespace {
 
-constexpr int kPageRows = 1000;
+constexpr int kDeltaPage = 1000;
 
 // What is kept of the flagged rows of an attempt and pool, and of those that correct them.
 struct Flagged {
@@ -22,7 +22,7 @@ struct Flagged {
   std::set<std::string> corrected;        // months
 };
 
-class Walk {
+class DeltaWalk {
  public:
   absl::Status Add(const core::LedgerRow& row) {
     const Key key{{{row.run, row.step}, row.attempt}, row.pool};
@@ -77,10 +77,10 @@ class Walk {
 }  // namespace
 
 absl::Status CheckCorrections(Reader& reader) {
-  Walk walk;
+  DeltaWalk walk;
   int64_t seq = 0;
   for (;;) {
-    TP_ASSIGN_OR_RETURN(const std::vector<core::LedgerRow> rows, reader.Ledger({}, seq, kPageRows));
+    TP_ASSIGN_OR_RETURN(const std::vector<core::LedgerRow> rows, reader.Ledger({}, seq, kDeltaPage));
     if (rows.empty()) return walk.CheckEnd();
     for (const core::LedgerRow& row : rows) TP_RETURN_IF_ERROR(walk.Add(row));
     seq = rows.back().seq;

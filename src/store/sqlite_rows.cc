@@ -469,10 +469,10 @@ core::Correction ReadCorrection(Columns& columns) {
   row.owner = columns.Text();
   row.project = columns.Text();
   row.backend = columns.Text();
-  row.target = Json<AttemptTarget>(columns);
-  row.placement = Json<std::vector<PoolPlacement>>(columns);
-  row.ranks = Json<std::vector<RankObservation>>(columns);
-  row.meter = Json<core::Meter>(columns);
+  row.target = JsonOf<AttemptTarget>(columns);
+  row.placement = JsonOf<std::vector<PoolPlacement>>(columns);
+  row.ranks = JsonOf<std::vector<RankObservation>>(columns);
+  row.meter = JsonOf<core::Meter>(columns);
   row.created_at = columns.Time();
   if (row.target.key != key) columns.Damaged("its key is another one than its target's");
   return row;

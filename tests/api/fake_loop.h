@@ -153,9 +153,9 @@ class FakeLoop final : public LoopPort {
   loop::Standings standings_;                 // guarded by mutex_
   plan::ForecastInput forecast_;              // guarded by mutex_
   int forecasts_ = 0;                         // guarded by mutex_
-  std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
-  std::vector<loop::Command> commands_;    // guarded by mutex_
-  WorkerPool thread_{1};                   // last: its tasks use the above
+  std::map<int64_t, loop::LiveRun> live_;     // guarded by mutex_
+  std::vector<loop::Command> commands_;       // guarded by mutex_
+  WorkerPool thread_{1};                      // last: its tasks use the above
 };
 
 }  // namespace tp::api

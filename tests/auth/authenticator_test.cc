@@ -17,6 +17,7 @@ class MockReader : public store::Reader {
   MOCK_METHOD(absl::StatusOr<store::RunPage>, ListRuns, (const store::RunFilter&, std::optional<int64_t>, int),
               (override));
   MOCK_METHOD(absl::StatusOr<std::vector<store::EventRow>>, Events, (int64_t, int64_t, int), (override));
+  MOCK_METHOD(absl::StatusOr<std::vector<store::QueuedStepRow>>, QueuedSteps, (), (override));
   MOCK_METHOD(absl::StatusOr<std::vector<store::EventRow>>, EventsAfter, (int64_t, int), (override));
   MOCK_METHOD(absl::StatusOr<int64_t>, Revision, (), (override));
   MOCK_METHOD(absl::StatusOr<store::Meta>, ReadMeta, (), (override));

@@ -39,6 +39,7 @@ class Sink : public tp::loop::EffectSink {
   void Remove(int64_t, const std::string&, const tp::AttemptTarget&) override {}
   void Track(const std::string&, const tp::AttemptTarget&) override {}
   void Untrack(const std::string&) override {}
+  void Look(const std::string&, const tp::AttemptTarget&) override {}
 };
 
 std::shared_ptr<const tp::core::Registry> Cluster(int cards) {

@@ -29,12 +29,8 @@ TEST(LimitsTest, BytesWithTheirUnit) {
   }
 }
 
-TEST(LimitsTest, WhatIsNotNamedStays) {
-  v1::QuotaLimits limits;
-  limits.set_gpus(16);
-  limits.set_jobs(4);
-  (*limits.mutable_series_gpus())["h200"] = 8;
-  (*limits.mutable_series_gpus())["a100"] = 8;
+TEST(LimitsTest, OnlyWhatIsNamedIsAskedFor) {
+  v1::SetQuotaRequest request;
   LimitFlags flags;
   EXPECT_TRUE(flags.empty());
   flags.jobs = "default";
@@ -42,22 +38,24 @@ TEST(LimitsTest, WhatIsNotNamedStays) {
   flags.gpu_hours = "500";
   flags.storage = "2GiB";
   EXPECT_FALSE(flags.empty());
-  ASSERT_TRUE(ApplyLimits(flags, limits).ok());
-  EXPECT_EQ(limits.gpus(), 16);
+  ASSERT_TRUE(ApplyLimits(flags, request).ok());
+  const v1::QuotaLimits& limits = request.limits();
+  EXPECT_FALSE(limits.has_gpus());
   EXPECT_FALSE(limits.has_jobs());
   EXPECT_EQ(limits.series_gpus().at("h200"), kNoLimit);
   EXPECT_EQ(limits.series_gpus().count("a100"), 0U);
   EXPECT_EQ(limits.series_gpus().at("b200"), 0);
   EXPECT_EQ(limits.gpu_hours(), 500);
   EXPECT_EQ(limits.storage_bytes(), int64_t{2} << 30);
+  EXPECT_THAT(request.clear(), testing::UnorderedElementsAre("jobs", "series_gpus.a100"));
 }
 
 TEST(LimitsTest, ASeriesNeedsItsNumber) {
   for (const char* text : {"h200", "=8", "h200=", "h200=x"}) {
-    v1::QuotaLimits limits;
+    v1::SetQuotaRequest request;
     LimitFlags flags;
     flags.series = {text};
-    EXPECT_THAT(ApplyLimits(flags, limits).message(), HasSubstr("--series")) << text;
+    EXPECT_THAT(ApplyLimits(flags, request).message(), HasSubstr("--series")) << text;
   }
 }
 

@@ -9,9 +9,9 @@
 namespace tp::core {
 namespace {
 
-constexpr int64_t kSecondUs = 1'000'000;
-constexpr int64_t kDayUs = 24 * 3600 * kSecondUs;
-const absl::Time kSeen = absl::FromUnixSeconds(5);
+constexpr int64_t kUsPerSecond = 1'000'000;
+constexpr int64_t kDayUs = 24 * 3600 * kUsPerSecond;
+const absl::Time kSeenAt = absl::FromUnixSeconds(5);
 
 HostStamp After(int64_t us, int64_t opened_unix_us) { return {"host", "boot", us, opened_unix_us + us}; }
 
@@ -36,8 +36,8 @@ Correction Owed(int64_t opened_unix_us, int64_t beat_after_us) {
     rank.heartbeat = Heartbeat{1, After(beat_after_us, opened_unix_us)};
     correction.ranks.push_back(rank);
   }
-  correction.ranks[0].ended.emplace().at = After(kSecondUs, opened_unix_us);
-  correction.meter = OpenMeter(correction.ranks, kSeen);
+  correction.ranks[0].ended.emplace().at = After(kUsPerSecond, opened_unix_us);
+  correction.meter = OpenMeter(correction.ranks, kSeenAt);
   CloseMeter(correction.meter, correction.ranks, std::nullopt);
   return correction;
 }
@@ -63,7 +63,7 @@ std::vector<LedgerRow> BilledBy(const Correction& correction, const Meter& meter
 }
 
 TEST(AwaitsRecords, WhereAFlaggedEndLacksOne) {
-  const Correction owed = Owed(0, 9 * kSecondUs);
+  const Correction owed = Owed(0, 9 * kUsPerSecond);
   EXPECT_TRUE(AwaitsRecords(owed.meter, owed.ranks));
   Meter sound = owed.meter;
   sound.flagged = false;
@@ -82,25 +82,25 @@ TEST(NextCorrectionLook, ComesEverMoreSeldom) {
 }
 
 TEST(TakeRecords, TakesWhatWasMissingAndNothingElse) {
-  Correction owed = Owed(0, 9 * kSecondUs);
+  Correction owed = Owed(0, 9 * kUsPerSecond);
   const Correction before = owed;
   EXPECT_FALSE(TakeRecords(owed, Unknown{"the storage does not answer"}));
-  EXPECT_FALSE(TakeRecords(owed, EndOf(0, After(77 * kSecondUs, 0))));  // known already
-  EXPECT_FALSE(TakeRecords(owed, EndOf(2, After(5 * kSecondUs, 0))));   // no such rank
+  EXPECT_FALSE(TakeRecords(owed, EndOf(0, After(77 * kUsPerSecond, 0))));  // known already
+  EXPECT_FALSE(TakeRecords(owed, EndOf(2, After(5 * kUsPerSecond, 0))));   // no such rank
   Present alive;
   alive.ranks = before.ranks;
   EXPECT_FALSE(TakeRecords(owed, alive));
   EXPECT_EQ(owed, before);
   EXPECT_FALSE(IsComplete(owed));
 
-  EXPECT_TRUE(TakeRecords(owed, EndOf(1, After(5 * kSecondUs, 0))));
+  EXPECT_TRUE(TakeRecords(owed, EndOf(1, After(5 * kUsPerSecond, 0))));
   EXPECT_TRUE(IsComplete(owed));
-  EXPECT_FALSE(TakeRecords(owed, EndOf(1, After(6 * kSecondUs, 0))));
+  EXPECT_FALSE(TakeRecords(owed, EndOf(1, After(6 * kUsPerSecond, 0))));
 }
 
 TEST(CorrectionRows, TakesBackWhatWasBilledTooMuch) {
-  Correction owed = Owed(0, 9 * kSecondUs);
-  ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(5 * kSecondUs, 0))));
+  Correction owed = Owed(0, 9 * kUsPerSecond);
+  ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(5 * kUsPerSecond, 0))));
   const std::vector<LedgerRow> rows = CorrectionRows(owed, absl::UTCTimeZone());
   ASSERT_EQ(rows.size(), 2u);
   LedgerRow expected;
@@ -124,8 +124,8 @@ TEST(CorrectionRows, TakesBackWhatWasBilledTooMuch) {
 }
 
 TEST(CorrectionRows, AddsWhatWasBilledTooLittle) {
-  Correction owed = Owed(0, 2 * kSecondUs);
-  ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(5 * kSecondUs, 0))));
+  Correction owed = Owed(0, 2 * kUsPerSecond);
+  ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(5 * kUsPerSecond, 0))));
   const std::vector<LedgerRow> rows = CorrectionRows(owed, absl::UTCTimeZone());
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].gpu_ms, 24'000);
@@ -134,7 +134,7 @@ TEST(CorrectionRows, AddsWhatWasBilledTooLittle) {
 
 // The record that was missing is no later than another's: still a row, which says that the end is right.
 TEST(CorrectionRows, OfNothingSayThatTheEndWasRight) {
-  Correction owed = Owed(0, kSecondUs);
+  Correction owed = Owed(0, kUsPerSecond);
   ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(1, 0))));
   const std::vector<LedgerRow> rows = CorrectionRows(owed, absl::UTCTimeZone());
   ASSERT_EQ(rows.size(), 2u);
@@ -146,7 +146,7 @@ TEST(CorrectionRows, OfNothingSayThatTheEndWasRight) {
 }
 
 TEST(CorrectionRows, AnImplausibleRecordIsCutOffAndFlagged) {
-  Correction owed = Owed(0, kSecondUs);
+  Correction owed = Owed(0, kUsPerSecond);
   ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(INT64_MAX / 2, 0))));
   const std::vector<LedgerRow> rows = CorrectionRows(owed, absl::UTCTimeZone());
   ASSERT_FALSE(rows.empty());
@@ -162,12 +162,12 @@ TEST(CorrectionRows, WithTheBillAreWhatTheRecordComesTo) {
   const auto below = [&](int64_t bound) { return static_cast<int64_t>(random() % static_cast<uint64_t>(bound)); };
   for (int i = 0; i < 2000; ++i) {
     const absl::TimeZone zone = i % 2 == 0 ? absl::UTCTimeZone() : apia;
-    const int64_t opened = below(2'000'000'000) * kSecondUs + below(kSecondUs);
+    const int64_t opened = below(2'000'000'000) * kUsPerSecond + below(kUsPerSecond);
     Correction owed = Owed(opened, below(i % 3 == 0 ? kDayUs : 100 * kDayUs));
     const std::vector<LedgerRow> billed = BilledBy(owed, owed.meter, zone);
     ASSERT_TRUE(TakeRecords(owed, EndOf(1, After(below(100 * kDayUs), opened))));
 
-    Meter in_time = OpenMeter(owed.ranks, kSeen);
+    Meter in_time = OpenMeter(owed.ranks, kSeenAt);
     CloseMeter(in_time, owed.ranks, std::nullopt);
     Sums expected;
     AddTo(expected, BilledBy(owed, in_time, zone));

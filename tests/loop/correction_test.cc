@@ -248,7 +248,9 @@ TEST_F(CorrectionTest, WhatIsTakenBackLetsTheOwnersNextJobStart) {
   const std::string key = EndsSilently(900);  // 4 GPU-hours
   core::QuotaLimits limits;
   limits.gpu_hours = 2;
-  ASSERT_TRUE(h.Do(SetQuota{"ada", std::nullopt, std::nullopt, limits}, "", {"root", store::Role::kAdmin}).ok());
+  ASSERT_TRUE(h.Do(SetQuota{.user = "ada", .from = {}, .until = {}, .clear = {}, .limits = limits}, "",
+                   {"root", store::Role::kAdmin})
+                  .ok());
   const int64_t next = h.Submit();
   EXPECT_EQ(h.State(next), core::JobState::kQueued);
   h.Observe(key, Left({Recorded(0, 3), Recorded(1, 60)}));

@@ -88,10 +88,13 @@ TEST_P(ListTest, QueuedStepsAreThoseThatWaitForNoOther) {
   const auto queued = reader().QueuedSteps();
   ASSERT_TRUE(queued.ok()) << queued.status();
   const std::vector<std::string> profiles = {"h200:8", "a=\"x\":1"};
-  EXPECT_THAT(*queued,
-              ElementsAre(QueuedStepRow{.ref = {plain, 0}, .owner = "ana", .priority = 50, .submitted_at = At(3)},
-                          QueuedStepRow{{pipeline.n, 1}, "bob", 70, At(4), false, profiles},
-                          QueuedStepRow{{pipeline.n, 3}, "bob", 70, At(4), true, profiles}));
+  EXPECT_THAT(
+      *queued,
+      ElementsAre(
+          QueuedStepRow{
+              .ref = {plain, 0}, .owner = "ana", .priority = 50, .submitted_at = At(3), .held = false, .profiles = {}},
+          QueuedStepRow{{pipeline.n, 1}, "bob", 70, At(4), false, profiles},
+          QueuedStepRow{{pipeline.n, 3}, "bob", 70, At(4), true, profiles}));
 }
 
 TEST_P(ListTest, PagesAreTheWholeListNewestFirst) {

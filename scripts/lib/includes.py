@@ -24,7 +24,6 @@ TARGETS = [
     ("public", r"tp/[a-z_]+\.h"),
     ("store_interface", r"store/(store|rows|chain)\.h"),
     ("snapshot_manifest", r"snapshot/manifest\.h"),
-    ("plan_estimates", r"plan/estimate(_record)?\.h"),
     ("absl", r"absl/.*"),
     ("fmt", r"fmt/.*"),
     ("spdlog", r"spdlog/.*"),
@@ -60,7 +59,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 LIBS = "absl fmt"
 BACKENDS = "backends/driver backends/fake backends/local"
-TESTED = f"tests base decode core plan plan_estimates config store snapshot snapshot_manifest loop launch sim simulate auth rank public tp/backend.h {BACKENDS}"
+TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim simulate auth rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
 
@@ -73,8 +72,8 @@ FOLDERS = [
     _folder("src/core", LIBS, "base public"),
     _folder("src/config", LIBS, "base decode core json posix"),
     _folder("src/store", LIBS, "base core public sqlite openssl json posix"),
-    _folder("src/plan", LIBS, "base core plan_estimates public"),
-    _folder("src/loop", LIBS, "base core plan plan_estimates store_interface public tp/backend.h posix"),
+    _folder("src/plan", LIBS, "base core public"),
+    _folder("src/loop", LIBS, "base core plan store_interface public tp/backend.h posix"),
     _folder("src/snapshot", LIBS, "base snapshot_manifest posix"),
     _folder("src/launch", LIBS, "base core snapshot public tp/backend.h json posix"),
     _folder("src/backends/driver", LIBS, "base core launch loop public tp/backend.h posix"),
@@ -89,7 +88,7 @@ FOLDERS = [
     _folder("cli", LIBS, RPC, "base decode snapshot_manifest public json cli11 posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),
-    _folder("tests/bench", "core plan plan_estimates loop store_interface store api public tp/backend.h", TEST_LIBS,
+    _folder("tests/bench", "core plan loop store_interface store api public tp/backend.h", TEST_LIBS,
             RPC),
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),
     _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli tests/bench"),

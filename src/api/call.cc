@@ -20,6 +20,12 @@ absl::StatusOr<Call> Authenticate(Context& context, const grpc::CallbackServerCo
   return Call{.caller = std::move(caller), .method = std::string(method)};
 }
 
+void Finisher::Finish(const absl::Status& status) {
+  if (!finished_.exchange(true)) reactor_->Finish(ToGrpc(status));
+}
+
+Finisher::~Finisher() { Finish(Internal("a fault in tpd kept this call from its answer: tell its admin")); }
+
 absl::Status CheckBacklog(const WorkerPool& pool) {
   if (pool.backlog() < kMaxBacklog) return absl::OkStatus();
   return Error(absl::StatusCode::kResourceExhausted, "{} calls wait already: try again in a moment", kMaxBacklog);

@@ -2,7 +2,9 @@
 // and answers through Done, once, from any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +38,21 @@ absl::StatusOr<Call> Authenticate(Context& context, const grpc::CallbackServerCo
 // RESOURCE_EXHAUSTED when so many calls wait that another one would only wait with them.
 absl::Status CheckBacklog(const WorkerPool& pool);
 
+// Finishes a call once: with what it is given, or, where its work ended in an exception, by saying so.
+class Finisher {
+ public:
+  explicit Finisher(grpc::ServerUnaryReactor* reactor) : reactor_(reactor) {}
+  Finisher(const Finisher&) = delete;
+  Finisher& operator=(const Finisher&) = delete;
+  ~Finisher();
+
+  void Finish(const absl::Status& status);
+
+ private:
+  grpc::ServerUnaryReactor* const reactor_;
+  std::atomic<bool> finished_ = false;
+};
+
 // Runs `handler(call, done)` on `pool` and finishes the call with what `done` is given.
 template <typename Handler>
 grpc::ServerUnaryReactor* RunUnary(Context& context, WorkerPool& pool, grpc::CallbackServerContext* server_context,
@@ -51,7 +68,8 @@ grpc::ServerUnaryReactor* RunUnary(Context& context, WorkerPool& pool, grpc::Cal
       reactor->Finish(ToGrpc(call.status()));
       return;
     }
-    handler(*call, [reactor](const absl::Status& status) { reactor->Finish(ToGrpc(status)); });
+    const auto finisher = std::make_shared<Finisher>(reactor);
+    handler(*call, [finisher](const absl::Status& status) { finisher->Finish(status); });
   });
   return reactor;
 }

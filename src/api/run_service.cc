@@ -241,9 +241,11 @@ std::optional<int64_t> FillPage(Context& context, const Call& call, const std::v
   size_t bytes = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     v1::Run run = View(context, call, runs[i]);
-    for (const core::Step& step : runs[i].run.steps) {
-      if (step.state != core::JobState::kQueued) continue;
-      *run.mutable_steps(step.ref.step)->mutable_estimate() = EstimateOf(call, forecast, runs[i].run, step);
+    for (v1::Step& shown : *run.mutable_steps()) {
+      const core::Step& step = runs[i].run.steps[static_cast<size_t>(shown.index() - 1)];
+      if (step.state == core::JobState::kQueued) {
+        *shown.mutable_estimate() = EstimateOf(call, forecast, runs[i].run, step);
+      }
     }
     bytes += run.ByteSizeLong();
     if (i > 0 && bytes > kMaxPageBytes) return runs[i - 1].run.run.n;

@@ -30,6 +30,7 @@ struct ServerOptions {
   ServerFacts facts;
   int call_threads = 4;
   int file_threads = 4;
+  WorkerPool::OnFault on_fault = nullptr;  // what a call threw: it fails alone
 };
 
 // All of it outlives the server.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "api/call.h"
+#include "base/status.h"
 
 namespace tp::api {
 
@@ -87,7 +89,7 @@ class ServerStream : public grpc::ServerWriteReactor<Response>,
       woken_ = false;
     }
     response_.Clear();
-    Next next = NextOrCancelled();
+    Next next = NextOrFault();
     if (std::holds_alternative<Write>(next)) {
       SetState(State::kWriting);
       this->StartWrite(&response_);
@@ -96,6 +98,14 @@ class ServerStream : public grpc::ServerWriteReactor<Response>,
     } else {
       SetState(State::kFinished);
       this->Finish(ToGrpc(std::get<absl::Status>(next)));
+    }
+  }
+
+  Next NextOrFault() {
+    try {
+      return NextOrCancelled();
+    } catch (const std::exception& fault) {
+      return Internal("a fault in tpd: {}; tell its admin", fault.what());
     }
   }
 

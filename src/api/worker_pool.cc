@@ -1,10 +1,11 @@
 #include "api/worker_pool.h"
 
+#include <exception>
 #include <utility>
 
 namespace tp::api {
 
-WorkerPool::WorkerPool(int threads) {
+WorkerPool::WorkerPool(int threads, OnFault on_fault) : on_fault_(std::move(on_fault)) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
@@ -47,11 +48,20 @@ void WorkerPool::Work() {
       changed_.wait_until(lock, due);
       continue;
     }
-    const std::function<void()> run = std::move(const_cast<Task&>(tasks_.top()).run);
+    std::function<void()> run = std::move(const_cast<Task&>(tasks_.top()).run);
     tasks_.pop();
     lock.unlock();
-    run();
+    Run(run);
+    run = nullptr;  // what it holds ends outside of the lock
     lock.lock();
+  }
+}
+
+void WorkerPool::Run(const std::function<void()>& task) const {
+  try {
+    task();
+  } catch (const std::exception& fault) {
+    if (on_fault_) on_fault_(fault.what());
   }
 }
 

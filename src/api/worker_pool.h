@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <queue>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -16,10 +17,13 @@
 
 namespace tp::api {
 
-// Thread-safe. Tasks start in the order of their due time, then of posting. Tasks must not throw.
+// Thread-safe. Tasks start in the order of their due time, then of posting. What a task throws ends that task
+// alone, and is told to `on_fault`, on the task's thread.
 class WorkerPool {
  public:
-  explicit WorkerPool(int threads);
+  using OnFault = std::function<void(std::string_view what)>;
+
+  explicit WorkerPool(int threads, OnFault on_fault = nullptr);
   // Joins its threads; tasks that have not started are dropped.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -42,7 +46,9 @@ class WorkerPool {
 
   void Add(Clock::time_point due, std::function<void()> task);
   void Work();
+  void Run(const std::function<void()>& task) const;
 
+  const OnFault on_fault_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task, std::vector<Task>, std::greater<>> tasks_;  // guarded by mutex_

@@ -357,14 +357,15 @@ std::string WhyNever(const RunWithSteps& run, const Step& step) {
 }
 
 std::optional<absl::Time> OwnGatesOpenAt(const RunWithSteps& run, const Step& step, absl::Time now) {
-  if (Dependency(run, step) == DependencyState::kWaiting || step.hold.owner || step.hold.admin ||
-      !TaskIsDue(run, step, now)) {
+  if (Dependency(run, step) == DependencyState::kWaiting || step.hold.owner || step.hold.admin) {
     return absl::InfiniteFuture();
   }
   std::optional<absl::Time> opens;
   for (const auto& until : {step.cooldown_until, step.backoff_until}) {
     if (until && *until > now) opens = std::max(*until, opens.value_or(*until));
   }
+  // A task that cools down is looked at when that is over, whoever's turn it is now.
+  if (!opens && !TaskIsDue(run, step, now)) return absl::InfiniteFuture();
   return opens;
 }
 

@@ -273,6 +273,7 @@ absl::Status Daemon::StartServer() {
                       auth::LoadOrCreateKey(options_.data_directory + "/page.key", kPageKeyBytes));
   TP_ASSIGN_OR_RETURN(const store::Meta meta, store_.reader->ReadMeta());
   options.revision = meta.revision;
+  options.on_fault = [](std::string_view what) { spdlog::error("a call ended in a fault: {}", what); };
   options.facts.version = options_.version;
   options.facts.deployment = config().deployment;
   options.facts.epoch = meta.epoch;

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <future>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -59,6 +61,16 @@ TEST(WorkerPool, PostsFromManyThreadsAllRun) {
     all.get_future().wait();
   }
   EXPECT_EQ(ran, 4000);
+}
+
+TEST(WorkerPool, WhatATaskThrowsEndsThatTaskAlone) {
+  std::promise<std::string> fault;
+  std::promise<void> next;
+  WorkerPool pool(1, [&](std::string_view what) { fault.set_value(std::string(what)); });
+  pool.Post([] { throw std::runtime_error("index out of range"); });
+  pool.Post([&] { next.set_value(); });
+  EXPECT_EQ(fault.get_future().get(), "index out of range");
+  next.get_future().wait();
 }
 
 TEST(WorkerPool, DropsWhatHasNotStartedWhenItEnds) {

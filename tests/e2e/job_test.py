@@ -178,8 +178,8 @@ class Cards(DeploymentTest):
         self.d.tp("stop", runs[0])
         self.assertEqual(self.d.wait(runs[0]), 6)
         self.assertNotIn(words, self.d.tp("admin", "registry", "status").stdout.decode())
-        # A job that needs the whole node waits for the other one too.
-        whole = self.d.submit("true", flags=("--profile", "h200:16"))
+        # A job that needs all there is waits for the other one too.
+        whole = self.d.submit("true", flags=("--profile", "h200:32"))
         self.assertEqual(self.d.step(whole)["state"], "QUEUED")
         self.d.tp("stop", runs[1])
         self.assertEqual(self.d.wait(runs[1]), 6)

@@ -188,6 +188,24 @@ TEST_F(ArrayTest, ATaskThatCoolsDownLeavesItsPlaceToTheNext) {
   EXPECT_EQ(Stored(run).steps[3].state, kQueued);
 }
 
+TEST_F(ArrayTest, ATaskThatFailsWhileItIsAnothersTurnIsLookedAtAfterItsCooldown) {
+  h.policy.user_retries = 1;
+  h.policy.retry_cooldown = absl::Seconds(60);
+  h.Restart();
+  const int64_t run = Submit("0-2%1");
+  End(run, 3, 0);
+  h.now += absl::Seconds(61);
+  h.Settle();
+  End(run, 3, 1);
+  EXPECT_EQ(Stored(run).steps[0].state, kSubmitted) << "the lowest first";
+  End(run, 0, 0);
+  End(run, 0, 2);
+  EXPECT_EQ(Stored(run).steps[1].state, kQueued);
+  h.now += absl::Seconds(61);
+  h.Settle();
+  EXPECT_EQ(Stored(run).steps[1].state, kSubmitted);
+}
+
 TEST_F(ArrayTest, OneCommandStopsAll) {
   const int64_t run = Submit("0-99%4");
   ASSERT_TRUE(h.Do(StopRun{Stored(run)}).ok());

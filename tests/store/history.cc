@@ -176,7 +176,7 @@ void WriteHistory(Store& store, int format) {
   author.Bill(flagged);
   Commit(store, author.Take());
   if (format >= 3) WriteQuotas(store, author);
-  if (format >= 5) WriteCorrections(store, author);
+  if (format >= 6) WriteCorrections(store, author);
 }
 
 Everything ReadEverything(Reader& reader) {

@@ -44,7 +44,7 @@ struct Shown {
 
 std::vector<Column> RunColumns(const Shown& shown) {
   std::vector<Column> columns = {{"ID"}, {"STATE"}, {"REASON", Align::kLeft, true}, {"PROFILE"}};
-  if (shown.estimates) columns.push_back({"EST START"});
+  if (shown.estimates) columns.push_back({"EST START", Align::kLeft, false, 4});
   columns.insert(columns.end(), {{"BACKEND", Align::kLeft, false, 1},
                                  {"AGE", Align::kRight},
                                  {"GPU-TIME", Align::kRight, false, 2},

@@ -286,7 +286,6 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const RetryRun& retry
     if (!was_live) Drop(run);
     return status;
   }
-  if (!run.run.after.empty()) batch_.runs.insert(run.run.n);
   const core::RetryRequested event{run.run.snapshot_available};
   Answer answer;
   answer.run = run.run.n;
@@ -307,6 +306,7 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const RetryRun& retry
     if (!was_live) Drop(run);
     return refused;
   }
+  if (!run.run.after.empty()) batch_.runs.insert(run.run.n);  // what LookAgain found
   AfterStepEnded(run);  // a step whose turn cannot come was queued with the others
   answer.live = Describe(run);
   Remember(command, answer);

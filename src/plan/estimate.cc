@@ -335,7 +335,7 @@ std::string WhyNoEstimate(const StartEstimate& estimate, bool named) {
     case NoEstimate::kHeld:
       return "it is held";
     case NoEstimate::kDependency:
-      return "it waits for another step of its run";
+      return "it waits for another step or run";
     case NoEstimate::kShape:
       return "its shape is not valid";
     case NoEstimate::kRoom:

@@ -129,7 +129,7 @@ TEST_F(ForecastTest, WhatIsHeldOrNotDueHasNone) {
   v1::GetRunResponse response;
   ASSERT_TRUE(stub_->GetRun(As("ana").get(), request, &response).ok());
   EXPECT_EQ(response.run().steps(0).estimate().why_none(), "it is held");
-  EXPECT_EQ(response.run().steps(1).estimate().why_none(), "it waits for another step of its run");
+  EXPECT_EQ(response.run().steps(1).estimate().why_none(), "it waits for another step or run");
 }
 
 TEST_F(ForecastTest, WithoutAForecastThePagesAreThere) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -19,6 +20,17 @@ absl::Duration ChildrensTime() {
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);
   return absl::DurationFromTimeval(usage.ru_utime) + absl::DurationFromTimeval(usage.ru_stime);
+}
+
+template <typename Start>
+absl::Duration Quickest(const Start& start) {
+  absl::Duration quickest = absl::InfiniteDuration();
+  for (int i = 0; i < 5; ++i) {
+    const absl::Duration before = ChildrensTime();
+    start();
+    quickest = std::min(quickest, ChildrensTime() - before);
+  }
+  return quickest;
 }
 
 class SystemCommandTest : public CommandTest {};
@@ -125,17 +137,13 @@ TEST_F(SystemCommandTest, MistypedFlagsGetASuggestion) {
   EXPECT_THAT(Tp({"context", "uze"}).err, HasSubstr("no command tp context uze; did you mean use?"));
 }
 
-// What ships must start within 30 ms (docs/cli.md); other builds get ten times that. Only the processor's time of the
-// quickest try is counted, whatever else the machine does: what this finds is a start that builds what nobody asked
-// for.
+// What ships must start within 30 ms (docs/cli.md); other builds get ten times that, and a machine on which Python
+// alone takes longer half as much again as Python. Only the processor's time of the quickest try is counted, whatever
+// else the machine does: what this finds is a start that builds what nobody asked for.
 TEST_F(SystemCommandTest, StartsAtOnce) {
-  absl::Duration quickest = absl::InfiniteDuration();
-  for (int i = 0; i < 5; ++i) {
-    const absl::Duration before = ChildrensTime();
-    EXPECT_EQ(Tp({"version", "--client"}).exit_code, 0);
-    quickest = std::min(quickest, ChildrensTime() - before);
-  }
-  EXPECT_LT(quickest, absl::Milliseconds(TP_START_LIMIT_MS));
+  const absl::Duration start = Quickest([this] { EXPECT_EQ(Tp({"version", "--client"}).exit_code, 0); });
+  const absl::Duration yardstick = Quickest([] { EXPECT_EQ(std::system("/usr/bin/python3 -c pass"), 0); });
+  EXPECT_LT(start, std::max(absl::Milliseconds(TP_START_LIMIT_MS), 1.5 * yardstick)) << "python takes " << yardstick;
 }
 
 TEST_F(SystemCommandTest, HelpIsNoError) {

@@ -135,6 +135,18 @@ TEST_F(DependentsTest, ARetryLooksAgainAtWhatItWaitedFor) {
   EXPECT_EQ(h.State(second), kSubmitted);
 }
 
+TEST_F(DependentsTest, ARetryThatIsRefusedLeavesNothingBehind) {
+  const int64_t first = h.Submit();
+  End(first, 0);
+  const int64_t second = After(first);
+  End(second, 0);
+  EXPECT_EQ(h.State(second), kSucceeded);
+  // Of the same turn, so that there is something to commit.
+  h.loop->Post(Command{{"ada", store::Role::kUser}, "other", "Test", "sha", Harness::Job()}, [](const auto&) {});
+  EXPECT_EQ(Retry(second).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(h.loop->runs(), SizeIs(1));
+}
+
 TEST_F(DependentsTest, HeldFromTheBeginning) {
   SubmitRun submit = Harness::Job();
   submit.hold = true;

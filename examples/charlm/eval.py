@@ -5,12 +5,11 @@ import argparse
 import json
 import math
 import os
-import sys
 
 import portable
 from atomic_file import write_atomically
 from data import Corpus
-from errors import CharlmError
+from errors import CharlmError, run
 from model import CharModel, mean_loss
 from paths import Paths
 
@@ -47,7 +46,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except CharlmError as error:
-        sys.exit(f"charlm: {error}")
+    run(main)

@@ -3,11 +3,10 @@
 
 import os
 import shutil
-import sys
 
 import checkpoint
 import portable
-from errors import CharlmError
+from errors import CharlmError, run
 from paths import Paths
 
 
@@ -30,7 +29,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except CharlmError as error:
-        sys.exit(f"charlm: {error}")
+    run(main)

@@ -4,10 +4,9 @@
 import argparse
 import os
 import signal
-import sys
 
 import ranks
-from errors import CharlmError
+from errors import run
 from paths import Paths
 from stop_request import StopRequest
 
@@ -62,7 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except CharlmError as error:
-        sys.exit(f"charlm: {error}")
+    run(main)

@@ -63,22 +63,37 @@ void Forecasts::Get(Context& context, absl::Time queued_by, Then then) {
 
 void Forecasts::Make(Context& context) {
   const auto none = [this, &context](const absl::Status&) { Finish(context, nullptr); };
-  WithShares(context, none, [this, &context](const core::Shares& shares) {
-    const auto queue = context.queue.Read(context, shares);
-    if (!queue.ok()) return Finish(context, nullptr);
-    StepsToEstimate chosen = ChooseSteps((*queue)->steps);
-    auto made = std::make_shared<Forecast>();
-    made->revision = (*queue)->revision;
-    made->left_out = chosen.left_out;
-    context.loop.Post(loop::ForecastQuery{std::move(chosen.steps)}, [this, &context, made](auto input) {
-      context.calls.Post([this, &context, made, input = std::move(input)] {
-        if (!input.ok()) return Finish(context, nullptr);
+  WithShares(context, none,
+             [this, &context](const core::Shares& shares) { OrNothing(context, [&] { Ask(context, shares); }); });
+}
+
+void Forecasts::Ask(Context& context, const core::Shares& shares) {
+  const auto queue = context.queue.Read(context, shares);
+  if (!queue.ok()) return Finish(context, nullptr);
+  StepsToEstimate chosen = ChooseSteps((*queue)->steps);
+  auto made = std::make_shared<Forecast>();
+  made->revision = (*queue)->revision;
+  made->left_out = chosen.left_out;
+  context.loop.Post(loop::ForecastQuery{std::move(chosen.steps)}, [this, &context, made](auto input) {
+    context.calls.Post([this, &context, made, input = std::move(input)] {
+      if (!input.ok()) return Finish(context, nullptr);
+      OrNothing(context, [&] {
         made->at = (*input)->now;
         made->estimates = plan::EstimateStarts(**input);
         Finish(context, made);
       });
     });
   });
+}
+
+// Whoever waits is told, and the next one can be made, also where the work ended in an exception.
+void Forecasts::OrNothing(Context& context, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    Finish(context, nullptr);
+    throw;
+  }
 }
 
 void Forecasts::Finish(Context& context, std::shared_ptr<const Forecast> forecast) {
@@ -103,8 +118,10 @@ void Forecasts::Finish(Context& context, std::shared_ptr<const Forecast> forecas
     making_ = again = !waiters_.empty();
     if (!again) idle_.notify_all();
   }
-  for (const Waiter& waiter : served) waiter.then(forecast);
-  if (again) Make(context);
+  if (again) context.calls.Post([this, &context] { Make(context); });
+  for (Waiter& waiter : served) {
+    context.calls.Post([then = std::move(waiter.then), forecast] { then(forecast); });
+  }
 }
 
 void Forecasts::TakeEvent(const store::EventRow& event) {

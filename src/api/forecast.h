@@ -65,6 +65,8 @@ class Forecasts {
 
   bool Serves(Context& context, absl::Time queued_by, int64_t revision) const;  // mutex_ held
   void Make(Context& context);
+  void Ask(Context& context, const core::Shares& shares);
+  void OrNothing(Context& context, const std::function<void()>& work);
   void Finish(Context& context, std::shared_ptr<const Forecast> forecast);
   void TakeEvent(const store::EventRow& event);  // mutex_ held
 

@@ -89,21 +89,27 @@ absl::StatusOr<std::optional<int32_t>> ParseRetries(const std::string& field, bo
   return std::optional<int32_t>(value);
 }
 
+// What its process start takes of the kernel's limit.
+size_t ProcessBytes(const v1::StepSpec& spec) {
+  size_t bytes = 0;
+  for (const std::string& argument : spec.argv()) bytes += argument.size() + 1;
+  for (const auto* env : {&spec.env(), &spec.explicit_env()}) {
+    for (const auto& [name, value] : *env) bytes += name.size() + value.size() + 2;
+  }
+  return bytes;
+}
+
 absl::Status CheckArguments(const std::string& field, const v1::StepSpec& spec) {
   if (spec.argv().empty() || spec.argv(0).empty())
     return FieldError(field, "nothing to run: give the command after --");
-  size_t bytes = 0;
   for (const std::string& argument : spec.argv()) {
     if (HasNul(argument)) return FieldError(field, "an argument holds a NUL byte, which no command can receive");
     if (argument.size() > core::kMaxVariableBytes) {
       return FieldError(field, "an argument has {} bytes, Linux takes at most {} each: put it into a file",
                         argument.size(), core::kMaxVariableBytes);
     }
-    bytes += argument.size() + 1;
   }
-  for (const auto* env : {&spec.env(), &spec.explicit_env()}) {
-    for (const auto& [name, value] : *env) bytes += name.size() + value.size() + 2;
-  }
+  const size_t bytes = ProcessBytes(spec);
   if (bytes <= kMaxArgumentBytes) return absl::OkStatus();
   return FieldError(field, "arguments and environment have {} bytes, at most {} are taken: put data into files", bytes,
                     kMaxArgumentBytes);
@@ -176,12 +182,7 @@ absl::Status ParseArray(const v1::SubmitRunRequest& request, loop::SubmitRun* to
   }
   auto array = core::ParseArray(request.array());
   if (!array.ok()) return WithField(array.status(), "array");
-  const core::StepSpec& spec = to->steps.front();
-  size_t bytes = 0;
-  for (const std::string& argument : spec.argv) bytes += argument.size();
-  for (const auto* env : {&spec.env, &spec.explicit_env}) {
-    for (const auto& [name, value] : *env) bytes += name.size() + value.size();
-  }
+  const size_t bytes = ProcessBytes(request.steps(0));
   if (bytes * array->indices.size() > kMaxArrayBytes) {
     return FieldError("array", "arguments and environment have {} bytes for each of {} tasks: put data into files",
                       bytes, array->indices.size());

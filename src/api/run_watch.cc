@@ -1,5 +1,6 @@
 #include "api/run_watch.h"
 
+#include <chrono>
 #include <deque>
 #include <iterator>
 #include <memory>
@@ -47,14 +48,15 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
   Next Produce(v1::WatchRunResponse* response) override {
     if (std::exchange(sent_now_, false)) return WaitForChange();
     if (asking_) return TakeAnswer(response);
-    if (const absl::Duration early = not_before_ - context().now(); early > absl::ZeroDuration()) return Wait{early};
+    if (const auto early = not_before_ - Clock::now(); early > Clock::duration::zero())
+      return Wait{absl::FromChrono(early)};
     Ask();
     return Wait{absl::InfiniteDuration()};
   }
 
   void Ask() {
     asking_ = true;
-    asked_at_ = context().now();
+    asked_at_ = Clock::now();
     revision_ = context().hub.revision();  // read before the run, so that no later change is missed
     auto stored = context().reader.GetRun(n_);
     if (!stored.ok()) return Answer(stored.status());
@@ -82,7 +84,7 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
     if (!answer) return Wait{absl::InfiniteDuration()};
     if (!answer->ok()) return answer->status();
     asking_ = false;
-    not_before_ = context().now() + kRest * (context().now() - asked_at_);
+    not_before_ = Clock::now() + kRest * (Clock::now() - asked_at_);
     v1::Run run = View(context(), call_, (*answer)->front());
     over_ = core::IsTerminal(core::RollUp((*answer)->front().run.steps));
     std::string bytes = DeterministicBytes(run);
@@ -102,13 +104,15 @@ class WatchRunStream final : public ServerStream<v1::WatchRunResponse> {
     return Wait{kRefresh};
   }
 
+  using Clock = std::chrono::steady_clock;
+
   const v1::WatchRunRequest request_;
   Call call_;
   int64_t n_ = 0;
   int64_t revision_ = 0;
   bool asking_ = false;
-  absl::Time asked_at_;
-  absl::Time not_before_ = absl::InfinitePast();  // of the next question
+  Clock::time_point asked_at_;
+  Clock::time_point not_before_ = {};  // of the next question
   bool over_ = false;
   bool sent_now_ = false;
   std::string sent_;  // bytes of the run as sent last

@@ -39,7 +39,7 @@ void Loop::IndexAll() {
   for (const auto& [n, run] : runs_) {
     for (const core::Step& step : run.steps) Reindex(run, step);
   }
-  for (const auto& [key, correction] : corrections_) LookForRecordsAt(now_, key);
+  for (const auto& [key, correction] : corrections_) record_looks_.Set(key, now_);
 }
 
 // What admins set, and what scans and the ledger say.
@@ -171,11 +171,11 @@ void Loop::TakeObserved(const AttemptObserved& observed) {
 }
 
 void Loop::TakeTimers() {
-  while (!timers_.empty() && timers_.begin()->first <= now_) {
-    const auto [at, ref] = *timers_.begin();
+  while (const auto due = timers_.Due(now_)) {
+    const auto& [at, ref] = *due;
     if (absl::Status status = ApplyTo(ref, core::TimerFired{}); !status.ok()) Quarantine(ref, status);
     // Nothing came of it: it is set again by the step's next event, or it would be due for ever.
-    if (timers_.contains({at, ref})) DropTimer(ref);
+    if (timers_.Of(ref) == at) timers_.Drop(ref);
   }
   while (!outbox_retries_.empty() && outbox_retries_.begin()->first <= now_) {
     const int64_t id = outbox_retries_.begin()->second;
@@ -211,14 +211,10 @@ std::vector<std::function<void()>> Loop::Abandon() {
 std::optional<absl::Time> Loop::NextTimer() const {
   if (counters_.turns == 0) return absl::InfinitePast();  // what was loaded has timers of its own
   std::optional<absl::Time> next;
-  const auto earlier = [&](absl::Time at) {
-    if (!next || at < *next) next = at;
-  };
-  if (!timers_.empty()) earlier(timers_.begin()->first);
-  if (!outbox_retries_.empty()) earlier(outbox_retries_.begin()->first);
-  if (!record_looks_.empty()) earlier(record_looks_.begin()->first);
-  if (!window_timers_.empty()) earlier(window_timers_.begin()->first);
-  if (const auto wake = planner_.NextWake()) earlier(*wake);
+  if (!outbox_retries_.empty()) next = outbox_retries_.begin()->first;
+  for (const auto& at : {timers_.Next(), record_looks_.Next(), window_timers_.Next(), planner_.NextWake()}) {
+    if (at && (!next || *at < *next)) next = at;
+  }
   return next;
 }
 

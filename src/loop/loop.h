@@ -25,6 +25,7 @@
 #include "core/run.h"
 #include "loop/commands.h"
 #include "loop/effects.h"
+#include "loop/timers.h"
 #include "plan/planner.h"
 #include "store/rows.h"
 
@@ -168,7 +169,6 @@ class Loop {
                                const std::function<core::Event(const core::RunWithSteps&)>& make_event);
   absl::Status ApplyToOver(const core::Step& step, const core::Event& event, std::string* note) const;
   absl::StatusOr<Answer> Retry(const Command& command, const RetryRun& retry);
-  absl::Status LookAgain(core::RunWithSteps& run, const std::vector<core::RunWithSteps>& after) const;
   void Drop(const core::RunWithSteps& run);
   LiveRun Describe(const core::RunWithSteps& run) const;
   void AddHints(LiveRun& live) const;
@@ -220,7 +220,6 @@ class Loop {
   void OweCorrection(const core::LedgerOwner& owner, const core::Attempt& attempt, const AttemptTarget& target,
                      const core::SettleMeter& settled);
   void LookWhereOwed();
-  void LookForRecordsAt(absl::Time at, const std::string& key);
   void TakeLate(const AttemptObserved& observed);
   void Correct(const core::Correction& correction);
   void DropCorrection(const std::string& key);
@@ -235,7 +234,6 @@ class Loop {
   void Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to, std::string note);
   void Quarantine(core::StepRef ref, const absl::Status& why);
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
-  void DropTimer(core::StepRef ref);
   void Forget(const core::RunWithSteps& run);
   void RememberOver(const core::RunWithSteps& run);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
@@ -246,6 +244,7 @@ class Loop {
   void AfterStepEnded(core::RunWithSteps& run);
   absl::StatusOr<std::vector<core::RunDependency>> DependenciesOf(const std::vector<AfterRun>& after) const;
   absl::StatusOr<std::optional<core::RunWord>> OutcomeOf(const core::RunWithSteps& stored) const;
+  absl::Status LookAgain(core::RunWithSteps& run, const std::vector<core::RunWithSteps>& after) const;
   void IndexDependencies(const core::RunWithSteps& run);
   void ForgetDependencies(const core::RunWithSteps& run);
   void TellDependents();
@@ -261,8 +260,6 @@ class Loop {
 
   // Windows that close over what is live, and open again for what they paused (loop_windows.cc)
   void WatchWindow(const core::RunWithSteps& run, const core::Step& step);
-  void ForgetWindow(core::StepRef ref);
-  void PutWindowTimer(core::StepRef ref, absl::Time at);
   void WatchAllWindows();
   void TakeWindows();
   std::optional<core::Event> DueByWindow(const core::RunWithSteps& run, const core::Step& step,
@@ -294,11 +291,9 @@ class Loop {
   std::set<std::pair<std::string, StopLevel>> owed_signals_;  // of outbox_, by the attempt's key
   std::map<int64_t, int> outbox_failures_;
   std::set<std::pair<absl::Time, int64_t>> outbox_retries_;
-  std::map<std::string, core::Correction> corrections_;        // that are owed, by the attempt's key
-  std::set<std::pair<absl::Time, std::string>> record_looks_;  // of corrections_: when each is looked at
-  std::map<std::string, absl::Time> record_look_of_;           // of record_looks_, by key
-  std::set<std::pair<absl::Time, core::StepRef>> timers_;
-  std::map<core::StepRef, absl::Time> timer_of_;
+  std::map<std::string, core::Correction> corrections_;  // that are owed, by the attempt's key
+  Timers<std::string> record_looks_;                     // of corrections_, by key
+  Timers<core::StepRef> timers_;
   plan::Planner planner_;
   int64_t next_quota_rule_ = 1;
   using Requests = std::map<std::pair<std::string, std::string>, store::RequestRow>;
@@ -306,9 +301,8 @@ class Loop {
   std::deque<Requests::iterator> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
-  std::map<core::StepRef, absl::Time> window_steps_;              // which a window may pause or resume, and when
-  std::set<std::pair<absl::Time, core::StepRef>> window_timers_;  // of window_steps_
-  std::map<core::StepRef, std::string> last_notes_;               // as logged, of live runs
+  Timers<core::StepRef> window_timers_;              // which a window may pause or resume, and when
+  std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
   Counters counters_;
 };
 

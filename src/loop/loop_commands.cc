@@ -282,8 +282,8 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const RetryRun& retry
   const bool was_live = runs_.contains(stored.run.n);
   core::RunWithSteps& run = runs_.emplace(stored.run.n, stored).first->second;
   IndexDependencies(run);
-  if (absl::Status status = LookAgain(run, retry.after); !status.ok()) {
-    if (!was_live) Drop(run);
+  if (absl::Status status = was_live ? absl::OkStatus() : LookAgain(run, retry.after); !status.ok()) {
+    Drop(run);
     return status;
   }
   const core::RetryRequested event{run.run.snapshot_available};
@@ -306,24 +306,12 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const RetryRun& retry
     if (!was_live) Drop(run);
     return refused;
   }
-  if (!run.run.after.empty()) batch_.runs.insert(run.run.n);  // what LookAgain found
+  if (!was_live && !run.run.after.empty()) batch_.runs.insert(run.run.n);  // what LookAgain found
   AfterStepEnded(run);  // a step whose turn cannot come was queued with the others
   answer.live = Describe(run);
   Remember(command, answer);
   Audit(command, answer.run, "retried " + answer.run_id);
   return answer;
-}
-
-// A run waits for what the others are now: they may have been retried since it was stopped.
-absl::Status Loop::LookAgain(core::RunWithSteps& run, const std::vector<core::RunWithSteps>& after) const {
-  for (core::RunDependency& dependency : run.run.after) {
-    for (const core::RunWithSteps& stored : after) {
-      if (stored.run.n != dependency.run) continue;
-      TP_ASSIGN_OR_RETURN(dependency.outcome, OutcomeOf(stored));
-    }
-  }
-  const std::string never = core::WhyNever(run, run.steps.front());
-  return never.empty() ? absl::OkStatus() : FailedPrecondition("{}: retry that one first", never);
 }
 
 // Of a run that was only looked at.

@@ -24,22 +24,13 @@ void Loop::OweCorrection(const core::LedgerOwner& owner, const core::Attempt& at
   batch_.txn.corrections.push_back(correction);
   batch_.changed = true;
   corrections_.insert_or_assign(target.key, std::move(correction));
-  LookForRecordsAt(now_ + core::NextCorrectionLook(absl::ZeroDuration()), target.key);
-}
-
-void Loop::LookForRecordsAt(absl::Time at, const std::string& key) {
-  if (const auto known = record_look_of_.find(key); known != record_look_of_.end()) {
-    record_looks_.erase({known->second, key});
-  }
-  record_looks_.emplace(at, key);
-  record_look_of_[key] = at;
+  record_looks_.Set(target.key, now_ + core::NextCorrectionLook(absl::ZeroDuration()));
 }
 
 void Loop::LookWhereOwed() {
-  while (!record_looks_.empty() && record_looks_.begin()->first <= now_) {
-    const std::string key = record_looks_.begin()->second;
+  for (const std::string& key : record_looks_.AllDue(now_)) {
     const core::Correction& correction = corrections_.at(key);
-    LookForRecordsAt(now_ + core::NextCorrectionLook(now_ - correction.created_at), key);
+    record_looks_.Set(key, now_ + core::NextCorrectionLook(now_ - correction.created_at));
     batch_.leaving.push_back(
         [this, backend = correction.backend, target = correction.target] { sink_.Look(backend, target); });
   }
@@ -76,10 +67,7 @@ void Loop::Correct(const core::Correction& correction) {
 void Loop::DropCorrection(const std::string& key) {
   batch_.txn.corrections_done.push_back(key);
   batch_.changed = true;
-  if (const auto look = record_look_of_.find(key); look != record_look_of_.end()) {
-    record_looks_.erase({look->second, key});
-    record_look_of_.erase(look);
-  }
+  record_looks_.Drop(key);
   corrections_.erase(key);
 }
 
@@ -99,7 +87,7 @@ void Loop::MoveCorrections(absl::Duration by) {
     batch_.txn.corrections.push_back(correction);
     batch_.changed = true;
   }
-  for (auto& [at, key] : std::exchange(record_looks_, {})) LookForRecordsAt(at + by, key);
+  record_looks_.Move(by);
 }
 
 }  // namespace tp::loop

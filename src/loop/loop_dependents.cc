@@ -1,5 +1,7 @@
 // What waits for something else of the same deployment: steps for steps of their run, runs for other runs,
 // an array's tasks for their turn.
+#include <fmt/format.h>
+
 #include "base/status.h"
 #include "core/array.h"
 #include "loop/loop.h"
@@ -65,6 +67,19 @@ absl::StatusOr<std::optional<core::RunWord>> Loop::OutcomeOf(const core::RunWith
   return core::IsTerminal(word) ? std::optional<core::RunWord>(word) : std::nullopt;
 }
 
+// A run that never started waits for what the others are now: they may have been retried since it was stopped.
+absl::Status Loop::LookAgain(core::RunWithSteps& run, const std::vector<core::RunWithSteps>& after) const {
+  if (HasStarted(run)) return absl::OkStatus();
+  for (core::RunDependency& dependency : run.run.after) {
+    for (const core::RunWithSteps& stored : after) {
+      if (stored.run.n != dependency.run) continue;
+      TP_ASSIGN_OR_RETURN(dependency.outcome, OutcomeOf(stored));
+    }
+  }
+  const std::string never = core::WhyNever(run, run.steps.front());
+  return never.empty() ? absl::OkStatus() : FailedPrecondition("{}: retry that one first", never);
+}
+
 void Loop::IndexDependencies(const core::RunWithSteps& run) {
   for (const core::RunDependency& other : run.run.after) dependents_[other.run].insert(run.run.n);
 }
@@ -94,18 +109,19 @@ void Loop::TellDependents() {
   }
 }
 
+// What has started has no more to do with the other: not when that is retried, nor with how it ends then.
 void Loop::TellDependent(core::RunWithSteps& run, int64_t other, std::optional<core::RunWord> outcome) {
-  // What has started does not wait again when the other is retried.
-  if (!outcome && HasStarted(run)) return;
-  bool changed = false;
+  if (HasStarted(run)) return;
+  std::string news;
   for (core::RunDependency& dependency : run.run.after) {
     if (dependency.run != other || dependency.outcome == outcome) continue;
     dependency.outcome = outcome;
-    changed = true;
+    news = fmt::format("{} {}", dependency.id, outcome ? fmt::format("ended {}", core::Name(*outcome)) : "runs again");
   }
-  if (!changed) return;
+  if (news.empty()) return;
   batch_.runs.insert(run.run.n);
-  batch_.changed = true;
+  // Whoever follows the events learns that the run waits for less, or more.
+  Log(run.steps.front(), "dependency", run.steps.front().state, run.steps.front().state, std::move(news));
   AfterStepEnded(run);
   for (const core::Step& step : run.steps) {
     if (Waits(step) && !step.spec.after) planner_.Follow(run, step, now_);

@@ -39,7 +39,7 @@ void Loop::TakeForecast(ForecastMessage& message) {
     return run == runs_.end() ? nullptr : &run->second;
   };
   std::vector<core::StepRef> by_windows;
-  for (const auto& [ref, at] : window_steps_) by_windows.push_back(ref);
+  for (const auto& [ref, at] : window_timers_.all()) by_windows.push_back(ref);
   auto input = std::make_shared<const plan::ForecastInput>(
       plan::GatherForecast(planner_, find, message.query.waiting, by_windows, now_));
   batch_.leaving.push_back(

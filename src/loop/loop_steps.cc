@@ -108,18 +108,11 @@ void Loop::Quarantine(core::StepRef ref, const absl::Status& why) {
   if (step && note != last_notes_[ref]) Log(*step, "quarantined", step->state, step->state, std::move(note));
 }
 
-void Loop::DropTimer(core::StepRef ref) {
-  if (auto timer = timer_of_.find(ref); timer != timer_of_.end()) {
-    timers_.erase({timer->second, ref});
-    timer_of_.erase(timer);
-  }
-}
-
 void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
-  DropTimer(step.ref);
   if (const auto at = core::NextTimer(step)) {
-    timers_.emplace(*at, step.ref);
-    timer_of_[step.ref] = *at;
+    timers_.Set(step.ref, *at);
+  } else {
+    timers_.Drop(step.ref);
   }
   if (step.attempt) by_key_[step.attempt->key] = step.ref;
   planner_.Follow(run, step, now_);
@@ -130,7 +123,7 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
 void Loop::Forget(const core::RunWithSteps& run) {
   const int64_t n = run.run.n;
   for (const core::Step& step : run.steps) {
-    ForgetWindow(step.ref);
+    window_timers_.Drop(step.ref);
     last_notes_.erase(step.ref);
   }
   ForgetDependencies(run);

@@ -17,7 +17,8 @@ bool PausedByWindow(const core::Step& step) { return step.state == core::JobStat
 }  // namespace
 
 absl::Duration Loop::JitterOf(core::StepRef ref) const {
-  const absl::Duration spread = std::min(kLongestSpread, kSpreadPerStep * static_cast<int64_t>(window_steps_.size()));
+  const absl::Duration spread =
+      std::min(kLongestSpread, kSpreadPerStep * static_cast<int64_t>(window_timers_.all().size()));
   const uint64_t mixed = (static_cast<uint64_t>(ref.run) * 31 + static_cast<uint64_t>(ref.step)) * 0x9e3779b97f4a7c15;
   return spread * static_cast<int64_t>(mixed >> 54) / 1024;
 }
@@ -57,44 +58,25 @@ std::optional<absl::Time> Loop::NextByWindow(const core::RunWithSteps& run, cons
   });
 }
 
-void Loop::ForgetWindow(core::StepRef ref) {
-  const auto found = window_steps_.find(ref);
-  if (found == window_steps_.end()) return;
-  window_timers_.erase({found->second, ref});
-  window_steps_.erase(found);
-}
-
 // A time that was set for what still holds stays: the jitter is not begun anew with every sight of the job.
 void Loop::WatchWindow(const core::RunWithSteps& run, const core::Step& step) {
   const auto next = NextByWindow(run, step);
-  const auto found = window_steps_.find(step.ref);
-  if (next && found != window_steps_.end() && found->second >= now_ && found->second <= *next) return;
-  ForgetWindow(step.ref);
-  if (!next) return;
-  PutWindowTimer(step.ref, *next);
-}
-
-void Loop::PutWindowTimer(core::StepRef ref, absl::Time at) {
-  window_steps_.emplace(ref, at);
-  if (at != absl::InfiniteFuture()) window_timers_.emplace(at, ref);
+  if (!next) return window_timers_.Drop(step.ref);
+  const auto set = window_timers_.Of(step.ref);
+  if (set && *set >= now_ && *set <= *next) return;
+  window_timers_.Set(step.ref, *next);
 }
 
 void Loop::WatchAllWindows() {
-  window_steps_.clear();
-  window_timers_.clear();
+  window_timers_.Clear();
   for (const auto& [n, run] : runs_) {
     for (const core::Step& step : run.steps) WatchWindow(run, step);
   }
 }
 
 void Loop::TakeWindows() {
-  std::vector<core::StepRef> due;
-  for (const auto& [at, ref] : window_timers_) {
-    if (at > now_) break;
-    due.push_back(ref);
-  }
-  for (const core::StepRef& ref : due) {
-    ForgetWindow(ref);
+  for (const core::StepRef& ref : window_timers_.AllDue(now_)) {
+    window_timers_.Drop(ref);
     const core::Step* step = FindStep(ref);
     if (!step) continue;
     const core::RunWithSteps& run = runs_.at(ref.run);
@@ -104,10 +86,10 @@ void Loop::TakeWindows() {
       if (absl::Status status = ApplyTo(ref, *event); !status.ok()) Quarantine(ref, status);
     }
     const core::Step* after = FindStep(ref);
-    if (!after || window_steps_.contains(ref)) continue;
+    if (!after || window_timers_.Of(ref)) continue;
     // Nothing came of what was due: it is not tried again at once.
     const std::optional<absl::Time> next = NextByWindow(run, *after);
-    if (next) PutWindowTimer(ref, std::max(*next, now_ + absl::Seconds(1)));
+    if (next) window_timers_.Set(ref, std::max(*next, now_ + absl::Seconds(1)));
   }
 }
 

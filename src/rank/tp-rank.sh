@@ -196,13 +196,17 @@ pump() {
 }
 heartbeat() {
   trap '' HUP INT QUIT TERM USR1 USR2
-  count=0
+  count=0 ordered=
   while is_same $$ "$runner_ticks"; do
     count=$((count + 1))
     { identity
       printf 'count=%020d\nbeat_boot_us=%020d\nbeat_unix_us=%020d\nend\n' \
         $count "$(boot_us)" "$(unix_us)"; } | dd of="$name.heartbeat" conv=notrunc 2>/dev/null
-    if [ "$(cat fence 2>/dev/null)" = closed ]; then kill -$ORDER_KILL $$; fi
+    # Once: the runner would come to nothing but its traps, each of which walks through all processes.
+    if [ -z "$ordered" ] && [ "$(cat fence 2>/dev/null)" = closed ]; then
+      ordered=yes
+      kill -$ORDER_KILL $$
+    fi
     sleep_ms "$heartbeat_ms"
   done
   # Nothing else ends the job when its runner is killed.
@@ -228,9 +232,11 @@ on_signal() { # NAME SENDER
   if [ -n "$ended" ]; then return; fi
   note_signal "$1" "$2"
   case $1 in
-    KILL)
-      killing=yes
-      kill_tree
+    KILL) # end_tree goes on with it
+      if [ -z "$killing" ]; then
+        killing=yes
+        kill_tree
+      fi
       ;;
     USR1) for warned in $(tree_pids); do
       if catches_usr1 "$warned"; then kill -USR1 "$warned" 2>/dev/null; fi

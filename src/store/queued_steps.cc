@@ -26,9 +26,10 @@ std::string Sql() {
       "max(0, run.array_limit - (SELECT count(*) FROM attempt WHERE attempt.run = run.n)) ELSE -1 END "
       "FROM run INDEXED BY run_unfinished JOIN step ON step.run = run.n "
       "LEFT JOIN step AS before ON before.run = run.n AND before.step = json_extract(step.spec, '$.value.after.step') "
-      "WHERE {} AND step.state = 'QUEUED' AND (json_extract(step.spec, '$.value.after') IS NOT NULL OR NOT EXISTS "
+      "WHERE {} AND step.state = 'QUEUED' AND (json_extract(step.spec, '$.value.after') IS NOT NULL OR "
+      "run.after_runs = '{}' OR NOT EXISTS "
       "(SELECT 1 FROM json_each(run.after_runs, '$.value') WHERE json_extract(value, '$.outcome') IS NULL))",
-      kUnfinished);
+      kUnfinished, Encode(std::vector<core::RunDependency>()));
 }
 
 // Lists of flags by their text: a long queue asks for few different ones.

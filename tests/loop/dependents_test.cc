@@ -135,6 +135,40 @@ TEST_F(DependentsTest, ARetryLooksAgainAtWhatItWaitedFor) {
   EXPECT_EQ(h.State(second), kSubmitted);
 }
 
+TEST_F(DependentsTest, WhatHasStartedIsNotStoppedByHowTheOtherEndsLater) {
+  h.policy.user_retries = 1;
+  h.policy.retry_cooldown = absl::Seconds(60);
+  h.Restart();
+  SubmitRun brittle = Harness::Job();
+  brittle.steps[0].user_retries = 0;
+  const int64_t first = h.Do(std::move(brittle))->run;
+  const int64_t cleanup = After(first, core::AfterWhen::kFailure);
+  End(first, 3);
+  End(cleanup, 3);
+  ASSERT_EQ(h.State(cleanup), kQueued) << "it cools down";
+  ASSERT_TRUE(Retry(first).ok());
+  End(first, 0);
+  EXPECT_EQ(h.State(cleanup), kQueued);
+  h.now += absl::Seconds(61);
+  h.Settle();
+  EXPECT_EQ(h.State(cleanup), kSubmitted);
+  End(cleanup, 3);
+  EXPECT_EQ(h.State(cleanup), kFailed);
+  ASSERT_TRUE(Retry(cleanup).ok()) << "it has started once: what it came after has no say any more";
+  EXPECT_EQ(h.State(cleanup), kSubmitted);
+}
+
+// Whoever keeps the queue by its events would not know of it otherwise.
+TEST_F(DependentsTest, TheEventsSayWhenItWaitsForLess) {
+  const int64_t first = h.Submit("h200:16");
+  const int64_t second = After(first, core::AfterWhen::kAlways);
+  h.Observe(KeyOf(first), Harness::UpOrOver(2, 3));
+  std::vector<std::string> said;
+  const auto rows = h.store->Events(second, 0, 100).value();
+  for (const store::EventRow& row : rows) said.push_back(row.event + ": " + row.note);
+  EXPECT_THAT(said, testing::Contains("dependency: train-1 ended FAILED"));
+}
+
 TEST_F(DependentsTest, ARetryThatIsRefusedLeavesNothingBehind) {
   const int64_t first = h.Submit();
   End(first, 0);

@@ -84,6 +84,24 @@ TEST_P(ListTest, QueuedStepsAreThoseThatWaitForNoOther) {
   put(1, JobState::kQueued, core::After{0, core::AfterWhen::kSuccess});
   put(2, JobState::kQueued, core::After{1, core::AfterWhen::kAlways});
   put(3, JobState::kQueued, std::nullopt);
+  // Runs that come after others, and an array of which one task may be live.
+  int64_t last = 0;
+  for (const bool over : {false, true}) {
+    core::Run later = author_.NewRun("eve", 0, At(5));
+    later.after.emplace_back().run = plain;
+    later.after[0].id = "train-1";
+    later.after[0].when = core::AfterWhen::kAlways;
+    if (over) later.after[0].outcome = core::RunWord::kFailed;
+    if (over) later.array_limit = 1;
+    author_.Put(later);
+    for (int32_t task = 0; task < (over ? 3 : 1); ++task) {
+      core::Step step = Author::QueuedStep({later.n, task}, At(5));
+      step.spec.after.reset();
+      if (over) step.spec.array_index = task;
+      author_.Enter(step, JobState::kQueued, At(5));
+    }
+    last = later.n;
+  }
   Commit(author_.Take());
   const auto queued = reader().QueuedSteps();
   ASSERT_TRUE(queued.ok()) << queued.status();
@@ -94,7 +112,8 @@ TEST_P(ListTest, QueuedStepsAreThoseThatWaitForNoOther) {
           QueuedStepRow{
               .ref = {plain, 0}, .owner = "ana", .priority = 50, .submitted_at = At(3), .held = false, .profiles = {}},
           QueuedStepRow{{pipeline.n, 1}, "bob", 70, At(4), false, profiles},
-          QueuedStepRow{{pipeline.n, 3}, "bob", 70, At(4), true, profiles}));
+          QueuedStepRow{{pipeline.n, 3}, "bob", 70, At(4), true, profiles},
+          QueuedStepRow{{last, 0}, "eve", 50, At(5), false, {}}));
 }
 
 TEST_P(ListTest, PagesAreTheWholeListNewestFirst) {

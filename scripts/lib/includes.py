@@ -161,7 +161,9 @@ def check_includes(path: str, code: str, folder: Folder) -> list[str]:
     for line, match in source_tree.matches(INCLUDE, code):
         include = match.group(1) or match.group(2)
         target = target_of(include)
-        if target is None:
+        if include.endswith((".cc", ".c")):
+            found.append(f"{path}:{line}: include of {include}: a source is compiled by itself")
+        elif target is None:
             found.append(f'{path}:{line}: include of "{include}": no such folder, or no row for it in includes.py')
         elif target not in allowed_targets(folder):
             found.append(f"{path}:{line}: {folder.path} may not include {include} ({target})")

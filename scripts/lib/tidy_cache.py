@@ -94,5 +94,7 @@ class CleanResults:
 
     def _digest(self, file: Path) -> str:
         if file not in self._digests:
-            self._digests[file] = hashlib.sha256(file.read_bytes()).hexdigest()
+            # A batch names its sources by their whole path.
+            text = file.read_bytes().replace(str(self._root).encode(), b".")
+            self._digests[file] = hashlib.sha256(text).hexdigest()
         return self._digests[file]

@@ -68,6 +68,9 @@ class PlantedViolations(repo_test.TreeTest):
     def test_an_include_without_a_row(self) -> None:
         self.assert_found("src/base/a.cc", '#include "teleport/a.h"\n', "no such folder")
 
+    def test_a_source_is_no_header(self) -> None:
+        self.assert_found("src/core/a.cc", '#include "core/b.cc"\n', "core/b.cc: a source is compiled by itself")
+
     def test_absl_string_view_stays_in_base(self) -> None:
         self.assert_clean("src/base/a.h", "absl::string_view s;\n")
         self.assert_found("src/store/a.h", "absl::string_view s;\n", "use std::string_view")

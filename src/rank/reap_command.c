@@ -18,6 +18,8 @@ enum {
   ROUND_MS = 20,
   CHECKS = 3,
   BETWEEN_LOOKS_MS = 5,
+  TELL_TRIES = 100,
+  TELL_MS = 2,
 };
 
 // By what a process is known as one of the job's.
@@ -65,12 +67,10 @@ struct findings {
   const struct traces* traces;
   struct process_list all;
   struct process_list tree;
-  bool undecided;  // some process could not be told
+  struct process_list undecided;  // could not be told: their programs are just being executed
 };
 
-static void examine(const struct process* process, void* context) {
-  struct findings* findings = context;
-  process_list_add(&findings->all, process);
+static void decide(const struct process* process, struct findings* findings, struct process_list* undecided) {
   if (!process->alive || process->pid == getpid()) return;
   if (process->start_ticks < findings->traces->runner_start_ticks) return;
   if (is_of_session(process, findings->traces)) {
@@ -84,8 +84,29 @@ static void examine(const struct process* process, void* context) {
     case ENVIRONMENT_LACKS:
       return;
     case ENVIRONMENT_UNKNOWN:
-      findings->undecided = true;
+      process_list_add(undecided, process);
       return;
+  }
+}
+
+static void examine(const struct process* process, void* context) {
+  struct findings* findings = context;
+  process_list_add(&findings->all, process);
+  decide(process, findings, &findings->undecided);
+}
+
+// On a busy machine some program is being executed at any moment, yet none for long.
+static void tell_undecided(struct findings* findings) {
+  for (int tries = 0; findings->undecided.count > 0 && tries < TELL_TRIES; ++tries) {
+    clock_sleep_ms(TELL_MS);
+    struct process_list still = {0};
+    for (size_t i = 0; i < findings->undecided.count; ++i) {
+      const struct process* before = &findings->undecided.items[i];
+      struct process now;
+      if (process_read(before->pid, &now) && now.start_ticks == before->start_ticks) decide(&now, findings, &still);
+    }
+    process_list_free(&findings->undecided);
+    findings->undecided = still;
   }
 }
 
@@ -101,9 +122,11 @@ static bool look(const struct traces* traces, bool kill_found) {
   if (populated && kill_found) cgroup_kill(traces->cgroup);
   struct findings findings = {.traces = traces};
   process_for_each(examine, &findings);
+  tell_undecided(&findings);
   tree_close_over_children(&findings.tree, &findings.all);
-  bool gone = !populated && !findings.undecided && count_alive(&findings.tree) == 0;
+  bool gone = !populated && findings.undecided.count == 0 && count_alive(&findings.tree) == 0;
   if (kill_found) tree_signal(&findings.tree, SIGKILL);
+  process_list_free(&findings.undecided);
   process_list_free(&findings.all);
   process_list_free(&findings.tree);
   return gone;
@@ -127,7 +150,7 @@ static int reap(const struct traces* traces) {
   return EXIT_TREE_NOT_GONE;
 }
 
-// A process that is just being executed can't be told at once.
+// What was just ended may be there a moment longer.
 static int check(const struct traces* traces) {
   for (int tries = 0; tries < CHECKS; ++tries) {
     if (is_gone(traces, false)) return EXIT_DONE;

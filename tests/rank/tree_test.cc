@@ -182,6 +182,19 @@ TEST(TreeBinaryTest, RestlessTreeIsEnded) {
   EXPECT_EQ(RunProgram(attempt.Command(RunnerKind::kBinary, {"reap", "--check"})), 0);
 }
 
+// A program that is being executed has no environment yet: on a busy machine there is one at any moment.
+TEST(TreeBinaryTest, OthersProgramsThatAreBeingExecutedLeaveNoDoubt) {
+  Attempt attempt;
+  Child runner = attempt.Start(RunnerKind::kBinary, {"true"}, {.extra = {}});
+  EXPECT_EQ(runner.Wait(), 0);
+  std::vector<Child> busy;
+  for (int i = 0; i < 6; ++i) busy.emplace_back(Arguments{"sh", "-c", "while :; do /bin/true; done"});
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(RunProgram(attempt.Command(RunnerKind::kBinary, {"reap", "--check"})), 0) << i;
+  }
+  for (Child& one : busy) one.Signal(SIGKILL);
+}
+
 class CgroupTest : public RankTest {
  protected:
   void SetUp() override {

@@ -1,5 +1,7 @@
 // tp stop, pause, resume, retry, rm, hold, release, wait: steering runs.
+#include <algorithm>
 #include <memory>
+#include <span>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,6 +16,7 @@
 #include "cli/follow.h"
 #include "cli/render/runs.h"
 #include "cli/render/time.h"
+#include "cli/rpc_status.h"
 #include "cli/run_list.h"
 #include "cli/secrets.h"
 
@@ -25,27 +28,64 @@ struct Steered {
   std::string note;
 };
 
-// One of the calls that change a run; the same request id in every try of it.
-template <typename Request, typename Response>
-absl::StatusOr<Steered> Steer(Client& client, const std::string& selector,
-                              grpc::Status (v1::RunService::Stub::*method)(grpc::ClientContext*, const Request&,
-                                                                           Response*),
-                              Request request = {}) {
+// What became of each run that was named, in their order.
+using Outcome = absl::StatusOr<Steered>;
+using SteerMany = std::function<std::vector<Outcome>(Client&, const std::vector<std::string>&)>;
+
+// More than a server takes at once are several commits.
+constexpr size_t kRunsPerCall = 1000;
+
+absl::StatusOr<Steered> ShownRun(Client& client, const v1::SteeredRun& steered) {
+  if (steered.code() != 0) {
+    return FromGrpc(
+        {static_cast<grpc::StatusCode>(steered.code()), steered.message(), steered.detail().SerializeAsString()});
+  }
+  v1::GetRunRequest request;
+  request.set_run(steered.run_id());
+  TP_ASSIGN_OR_RETURN(v1::GetRunResponse response, client.Call(&v1::RunService::Stub::GetRun, request));
+  MaskSecrets(*response.mutable_run());
+  return Steered{std::move(*response.mutable_run()), steered.note()};
+}
+
+// In one commit; the same request id in every try of it.
+void SteerTogether(Client& client, v1::Steering steering, std::span<const std::string> runs,
+                   std::vector<Outcome>& outcomes) {
+  v1::SteerRunsRequest request;
   request.set_request_id(NewRequestId());
-  request.set_run(selector);
-  TP_ASSIGN_OR_RETURN(Response response, client.Call(method, request));
+  request.set_steering(steering);
+  request.mutable_runs()->Assign(runs.begin(), runs.end());
+  const absl::StatusOr<v1::SteerRunsResponse> response = client.Call(&v1::RunService::Stub::SteerRuns, request);
+  if (!response.ok()) {
+    outcomes.emplace_back(response.status());
+    return;
+  }
+  for (const v1::SteeredRun& run : response->runs()) outcomes.push_back(ShownRun(client, run));
+}
+
+SteerMany Together(v1::Steering steering) {
+  return [steering](Client& client, const std::vector<std::string>& runs) {
+    std::vector<Outcome> outcomes;
+    for (size_t from = 0; from < runs.size(); from += kRunsPerCall) {
+      const size_t count = std::min(kRunsPerCall, runs.size() - from);
+      SteerTogether(client, steering, std::span(runs).subspan(from, count), outcomes);
+    }
+    return outcomes;
+  };
+}
+
+// Files go with each: one after the other.
+absl::StatusOr<Steered> Remove(Client& client, const std::string& run) {
+  v1::RemoveRunRequest request;
+  request.set_request_id(NewRequestId());
+  request.set_run(run);
+  TP_ASSIGN_OR_RETURN(v1::RemoveRunResponse response, client.Call(&v1::RunService::Stub::RemoveRun, request));
   MaskSecrets(*response.mutable_run());
   return Steered{std::move(*response.mutable_run()), response.note()};
 }
 
-absl::StatusOr<Steered> Hold(Client& client, const std::string& run, bool hold) {
-  v1::UpdateRunRequest request;
-  request.mutable_update_mask()->add_paths("hold");
-  request.set_hold(hold);
-  return Steer(client, run, &v1::RunService::Stub::UpdateRun, request);
+std::vector<Outcome> RemoveEach(Client& client, const std::vector<std::string>& runs) {
+  return Collect(runs, [&](const std::string& run) { return Remove(client, run); });
 }
-
-using SteerOne = std::function<absl::StatusOr<Steered>(Client&, const std::string&)>;
 
 absl::StatusOr<ExitCode> ShowSteered(const Context& context, const std::vector<Steered>& done) {
   Answer answer;
@@ -61,29 +101,27 @@ absl::StatusOr<ExitCode> ShowSteered(const Context& context, const std::vector<S
 
 // Every run is tried; the exit code is that of the first that was refused.
 absl::StatusOr<ExitCode> SteerAll(Context& context, const std::string& verb, const BulkFlags& flags,
-                                  const SteerOne& steer) {
+                                  const SteerMany& steer) {
   TP_ASSIGN_OR_RETURN(const std::vector<std::string> selectors, SelectRuns(context, verb, flags));
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   std::vector<Steered> done;
   absl::Status first_refusal;
-  for (const std::string& selector : selectors) {
-    absl::StatusOr<Steered> one = steer(*client, selector);
-    if (!one.ok()) {
-      if (first_refusal.ok()) {
-        first_refusal = one.status();
-      } else {
-        context.Report(one.status());
-      }
-      continue;
+  for (Outcome& outcome : steer(*client, selectors)) {
+    if (outcome.ok()) {
+      const Steered& one = *outcome;
+      context.Say(fmt::format("{}: {}", one.run.id(), one.note.empty() ? StateText(one.run) : one.note));
+      done.push_back(*std::move(outcome));
+    } else if (first_refusal.ok()) {
+      first_refusal = outcome.status();
+    } else {
+      context.Report(outcome.status());
     }
-    context.Say(fmt::format("{}: {}", one->run.id(), one->note.empty() ? StateText(one->run) : one->note));
-    done.push_back(*std::move(one));
   }
   const absl::StatusOr<ExitCode> code = ShowSteered(context, done);
   return first_refusal.ok() ? code : first_refusal;
 }
 
-void AddSteering(CLI::App& app, Context& context, const char* name, const char* description, SteerOne steer) {
+void AddSteering(CLI::App& app, Context& context, const char* name, const char* description, SteerMany steer) {
   CLI::App* command = app.add_subcommand(name, description);
   command->footer(
       "Without RUN: all that match, after a question. Only those are taken that the command can do something with,\n"
@@ -159,21 +197,14 @@ void AddWait(CLI::App& app, Context& context) {
 }  // namespace
 
 void AddControlCommands(CLI::App& app, Context& context) {
-  using Stub = v1::RunService::Stub;
-  AddSteering(app, context, "stop", "End runs for good; checkpoints and output stay",
-              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::StopRun); });
-  AddSteering(app, context, "pause", "Stop runs for now and free their cards",
-              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::PauseRun); });
-  AddSteering(app, context, "resume", "Queue paused runs again",
-              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::ResumeRun); });
+  AddSteering(app, context, "stop", "End runs for good; checkpoints and output stay", Together(v1::STEERING_STOP));
+  AddSteering(app, context, "pause", "Stop runs for now and free their cards", Together(v1::STEERING_PAUSE));
+  AddSteering(app, context, "resume", "Queue paused runs again", Together(v1::STEERING_RESUME));
   AddSteering(app, context, "retry", "Run failed or stopped runs once more, with the same output directory",
-              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::RetryRun); });
-  AddSteering(app, context, "rm", "Remove runs that are over: their files go, usage and audit stay",
-              [](Client& client, const std::string& run) { return Steer(client, run, &Stub::RemoveRun); });
-  AddSteering(app, context, "hold", "Keep queued runs from starting",
-              [](Client& client, const std::string& run) { return Hold(client, run, true); });
-  AddSteering(app, context, "release", "Let held runs start",
-              [](Client& client, const std::string& run) { return Hold(client, run, false); });
+              Together(v1::STEERING_RETRY));
+  AddSteering(app, context, "rm", "Remove runs that are over: their files go, usage and audit stay", RemoveEach);
+  AddSteering(app, context, "hold", "Keep queued runs from starting", Together(v1::STEERING_HOLD));
+  AddSteering(app, context, "release", "Let held runs start", Together(v1::STEERING_RELEASE));
   app.get_subcommand("stop")->alias("cancel")->alias("kill");
   AddWait(app, context);
 }

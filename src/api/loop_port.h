@@ -10,6 +10,7 @@ class LoopPort {
  public:
   virtual ~LoopPort() = default;
   virtual void Post(loop::Command command, loop::Reply reply) = 0;
+  virtual void Post(std::vector<loop::Command> commands, loop::BulkReply reply) = 0;
   virtual void Post(loop::DryRun dry_run, loop::Reply reply) = 0;
   virtual void Post(loop::Query query, loop::QueryReply reply) = 0;
   virtual void Post(loop::StandingQuery query, loop::StandingReply reply) = 0;

@@ -17,6 +17,7 @@
 #include "api/run_output.h"
 #include "api/run_reader.h"
 #include "api/run_watch.h"
+#include "api/steer_runs.h"
 #include "api/submit_plan.h"
 #include "snapshot/store.h"
 
@@ -33,6 +34,7 @@ constexpr std::string_view kStopRun = "/tp.v1.RunService/StopRun";
 constexpr std::string_view kPauseRun = "/tp.v1.RunService/PauseRun";
 constexpr std::string_view kResumeRun = "/tp.v1.RunService/ResumeRun";
 constexpr std::string_view kRetryRun = "/tp.v1.RunService/RetryRun";
+constexpr std::string_view kSteerRuns = "/tp.v1.RunService/SteerRuns";
 constexpr std::string_view kUpdateRun = "/tp.v1.RunService/UpdateRun";
 constexpr std::string_view kCloneRun = "/tp.v1.RunService/CloneRun";
 constexpr std::string_view kRemoveRun = "/tp.v1.RunService/RemoveRun";
@@ -176,14 +178,8 @@ void Steer(Context& context, const Call& call, const Request& request, Response*
 
 void Retry(Context& context, const Call& call, const v1::RetryRunRequest& request, v1::RetryRunResponse* response,
            const Done& done) {
-  Change(context, call, request, response, done, [&](core::RunWithSteps stored) {
-    loop::RetryRun retry;
-    for (const core::RunDependency& dependency : stored.run.after) {
-      if (auto other = context.reader.GetRun(dependency.run); other.ok()) retry.after.push_back(*std::move(other));
-    }
-    retry.stored = std::move(stored);
-    return retry;
-  });
+  Change(context, call, request, response, done,
+         [&](core::RunWithSteps stored) { return RetryOf(context, std::move(stored)); });
 }
 
 void Update(Context& context, const Call& call, const v1::UpdateRunRequest& request, v1::UpdateRunResponse* response,
@@ -339,6 +335,13 @@ grpc::ServerUnaryReactor* RunService::RetryRun(grpc::CallbackServerContext* serv
                                                const v1::RetryRunRequest* request, v1::RetryRunResponse* response) {
   return RunUnary(context_, context_.calls, server_context, kRetryRun,
                   [=, this](const Call& call, const Done& done) { Retry(context_, call, *request, response, done); });
+}
+
+grpc::ServerUnaryReactor* RunService::SteerRuns(grpc::CallbackServerContext* server_context,
+                                                const v1::SteerRunsRequest* request, v1::SteerRunsResponse* response) {
+  return RunUnary(context_, context_.calls, server_context, kSteerRuns, [=, this](const Call& call, const Done& done) {
+    tp::api::SteerRuns(context_, call, *request, response, done);
+  });
 }
 
 grpc::ServerUnaryReactor* RunService::UpdateRun(grpc::CallbackServerContext* server_context,

@@ -29,6 +29,8 @@ class RunService final : public v1::RunService::CallbackService {
                                       v1::ResumeRunResponse* response) override;
   grpc::ServerUnaryReactor* RetryRun(grpc::CallbackServerContext* server_context, const v1::RetryRunRequest* request,
                                      v1::RetryRunResponse* response) override;
+  grpc::ServerUnaryReactor* SteerRuns(grpc::CallbackServerContext* server_context, const v1::SteerRunsRequest* request,
+                                      v1::SteerRunsResponse* response) override;
   grpc::ServerUnaryReactor* UpdateRun(grpc::CallbackServerContext* server_context, const v1::UpdateRunRequest* request,
                                       v1::UpdateRunResponse* response) override;
   grpc::ServerUnaryReactor* CloneRun(grpc::CallbackServerContext* server_context, const v1::CloneRunRequest* request,

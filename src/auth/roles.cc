@@ -20,6 +20,7 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.RunService/WatchEvents", Role::kViewer},
     {"/tp.v1.RunService/StopRun", Role::kUser},
     {"/tp.v1.RunService/PauseRun", Role::kUser},
+    {"/tp.v1.RunService/SteerRuns", Role::kUser},
     {"/tp.v1.RunService/ResumeRun", Role::kUser},
     {"/tp.v1.RunService/RetryRun", Role::kUser},
     {"/tp.v1.RunService/UpdateRun", Role::kUser},

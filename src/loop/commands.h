@@ -108,8 +108,9 @@ struct HoldWindowOpen {
 using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
                             ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen>;
 
-// A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
-// operators and admins any; PERMISSION_DENIED.
+// A mutating call. Several may be posted together: they are carried out in one turn and so are in one commit, each
+// taken or refused by itself, and answered without `live`. Who may do it is checked by the loop against the run's
+// owner: owners their own, operators and admins any; PERMISSION_DENIED.
 struct Command {
   Principal who;
   std::string request_id;   // never empty
@@ -156,6 +157,7 @@ struct Answer {
 
 // Called once, on a thread of the loop's, after the commit that made it true. Must not block.
 using Reply = std::function<void(absl::StatusOr<Answer>)>;
+using BulkReply = std::function<void(std::vector<absl::StatusOr<Answer>>)>;  // one for each, in order
 
 // Committed state of live runs; runs that are not live are left out.
 struct Query {

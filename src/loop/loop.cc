@@ -73,6 +73,9 @@ void Loop::Recover() {
 void Loop::Post(Command command, Reply reply) {
   messages_.push_back(CommandMessage{std::move(command), std::move(reply)});
 }
+void Loop::Post(std::vector<Command> commands, BulkReply reply) {
+  messages_.push_back(CommandsMessage{std::move(commands), std::move(reply)});
+}
 void Loop::Post(DryRun dry_run, Reply reply) {
   messages_.push_back(DryRunMessage{std::move(dry_run), std::move(reply)});
 }
@@ -131,6 +134,7 @@ void Loop::ClockSet(absl::Duration by) {
 void Loop::Take(Input& input) {
   std::visit(Overloaded{
                  [&](CommandMessage& command) { TakeCommand(command); },
+                 [&](CommandsMessage& commands) { TakeCommands(commands); },
                  [&](DryRunMessage& dry_run) { TakeDryRun(dry_run); },
                  [&](QueryMessage& query) {
                    std::vector<LiveRun> found;
@@ -191,6 +195,11 @@ std::vector<std::function<void()>> Loop::Abandon() {
       answers.push_back([reply = std::move(reply)] { reply(Unavailable("tpd is stopping: try again")); });
     };
     if (auto* command = std::get_if<CommandMessage>(&input)) refuse(std::move(command->reply));
+    if (auto* commands = std::get_if<CommandsMessage>(&input)) {
+      answers.push_back([reply = std::move(commands->reply), count = commands->commands.size()] {
+        reply(std::vector<absl::StatusOr<Answer>>(count, Unavailable("tpd is stopping: try again")));
+      });
+    }
     if (auto* dry_run = std::get_if<DryRunMessage>(&input)) refuse(std::move(dry_run->reply));
     if (auto* query = std::get_if<QueryMessage>(&input)) {
       answers.push_back([reply = std::move(query->reply)] { reply({}); });

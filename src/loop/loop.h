@@ -75,6 +75,7 @@ class Loop {
 
   // Messages wait for the next turn, in order.
   void Post(Command command, Reply reply);
+  void Post(std::vector<Command> commands, BulkReply reply);
   void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
   void Post(StandingQuery query, StandingReply reply);
@@ -115,6 +116,10 @@ class Loop {
     Command command;
     Reply reply;
   };
+  struct CommandsMessage {
+    std::vector<Command> commands;
+    BulkReply reply;
+  };
   struct DryRunMessage {
     DryRun dry_run;
     Reply reply;
@@ -136,8 +141,9 @@ class Loop {
     WhatIfReply reply;
   };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input = std::variant<CommandMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
-                             WhatIfMessage, EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
+  using Input =
+      std::variant<CommandMessage, CommandsMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
+                   WhatIfMessage, EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -158,6 +164,9 @@ class Loop {
 
   // Commands (loop_commands.cc)
   void TakeCommand(CommandMessage& message);
+  void TakeCommands(CommandsMessage& message);
+  absl::StatusOr<Answer> CarryOnce(const Command& command);
+  void DescribeIfLive(Answer& answer) const;
   void TakeDryRun(DryRunMessage& message);
   void ReplyLater(Reply reply, absl::StatusOr<Answer> answer);
   absl::StatusOr<Answer> Carry(const Command& command);

@@ -48,13 +48,26 @@ std::vector<core::StepSpec> TasksOf(const core::ArraySpec& array, const core::St
 void Loop::TakeCommand(CommandMessage& message) {
   // Everybody else has it already: it counts here too, whatever becomes of the request.
   if (const auto* reload = std::get_if<ReloadRegistry>(&message.command.action)) TakeRegistry(reload->registry);
-  absl::StatusOr<Answer> answer = absl::InternalError("unset");
-  if (auto remembered = Remembered(message.command)) {
-    answer = *std::move(remembered);
-  } else {
-    answer = Guarded([&] { return Carry(message.command); });
-  }
+  absl::StatusOr<Answer> answer = CarryOnce(message.command);
+  if (answer.ok()) DescribeIfLive(*answer);
   ReplyLater(std::move(message.reply), std::move(answer));
+}
+
+void Loop::TakeCommands(CommandsMessage& message) {
+  std::vector<absl::StatusOr<Answer>> answers;
+  answers.reserve(message.commands.size());
+  for (const Command& command : message.commands) answers.push_back(CarryOnce(command));
+  batch_.leaving.push_back(
+      [reply = std::move(message.reply), answers = std::move(answers)]() mutable { reply(std::move(answers)); });
+}
+
+absl::StatusOr<Answer> Loop::CarryOnce(const Command& command) {
+  if (auto remembered = Remembered(command)) return *std::move(remembered);
+  return Guarded([&] { return Carry(command); });
+}
+
+void Loop::DescribeIfLive(Answer& answer) const {
+  if (const auto run = runs_.find(answer.run); run != runs_.end()) answer.live = Describe(run->second);
 }
 
 void Loop::TakeDryRun(DryRunMessage& message) {
@@ -78,10 +91,7 @@ std::optional<absl::StatusOr<Answer>> Loop::Remembered(const Command& command) c
   Answer answer;
   answer.run = row.run;
   answer.note = row.note;
-  if (auto run = runs_.find(row.run); run != runs_.end()) {
-    answer.run_id = run->second.run.id();
-    answer.live = Describe(run->second);
-  }
+  if (auto run = runs_.find(row.run); run != runs_.end()) answer.run_id = run->second.run.id();
   return absl::StatusOr<Answer>(std::move(answer));
 }
 
@@ -228,7 +238,6 @@ absl::StatusOr<Answer> Loop::Submit(const Command& command, const SubmitRun& sub
     Reindex(kept, step);
     Log(step, "submitted", step.state, step.state, "");
   }
-  answer.live = Describe(kept);
   Remember(command, answer);
   const std::string origin = submit.clone_of.empty() ? "" : fmt::format(" as a clone of {}", submit.clone_of);
   Audit(command, kept.run.n, fmt::format("submitted {}{}", kept.run.id(), origin));
@@ -260,7 +269,6 @@ absl::StatusOr<Answer> Loop::Steer(const Command& command, const core::RunWithSt
     refused.Update(status);
   }
   if (!took && !refused.ok()) return refused;
-  if (const auto kept = runs_.find(stored.run.n); kept != runs_.end()) answer.live = Describe(kept->second);
   Remember(command, answer);
   Audit(command, answer.run, answer.note);
   return answer;
@@ -308,7 +316,6 @@ absl::StatusOr<Answer> Loop::Retry(const Command& command, const RetryRun& retry
   }
   if (!was_live && !run.run.after.empty()) batch_.runs.insert(run.run.n);  // what LookAgain found
   AfterStepEnded(run);  // a step whose turn cannot come was queued with the others
-  answer.live = Describe(run);
   Remember(command, answer);
   Audit(command, answer.run, "retried " + answer.run_id);
   return answer;

@@ -71,6 +71,11 @@ void LoopThread::Post(Command command, Reply reply) {
     loop_.Post(std::move(command), std::move(reply));
   });
 }
+void LoopThread::Post(std::vector<Command> commands, BulkReply reply) {
+  Enqueue([this, commands = std::move(commands), reply = std::move(reply)]() mutable {
+    loop_.Post(std::move(commands), std::move(reply));
+  });
+}
 void LoopThread::Post(DryRun dry_run, Reply reply) {
   Enqueue([this, dry_run = std::move(dry_run), reply = std::move(reply)]() mutable {
     loop_.Post(std::move(dry_run), std::move(reply));

@@ -50,6 +50,7 @@ class LoopThread {
   void Stop();
 
   void Post(Command command, Reply reply);
+  void Post(std::vector<Command> commands, BulkReply reply);
   void Post(DryRun dry_run, Reply reply);
   void Post(Query query, QueryReply reply);
   void Post(StandingQuery query, StandingReply reply);

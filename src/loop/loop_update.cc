@@ -15,9 +15,6 @@ absl::Status CheckVersion(const core::RunWithSteps& run, const std::string& expe
                run.run.id());
 }
 
-// As a reader of the store has it.
-LiveRun Over(const core::RunWithSteps& run) { return {.run = run, .gates = {}, .shapes = {}}; }
-
 }  // namespace
 
 absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& update) {
@@ -32,12 +29,12 @@ absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& upd
   answer.run = run.run.n;
   answer.run_id = run.run.id();
   answer.note = changes.empty() ? "nothing changes" : fmt::format("{}", fmt::join(changes, "; "));
-  if (live != runs_.end()) {
-    if (!changes.empty()) ReplaceLive(std::move(run), answer.note);
-    answer.live = Describe(live->second);
-  } else {
-    if (!changes.empty()) WriteOver(run, answer.note);
-    answer.live = Over(run);
+  if (!changes.empty()) {
+    if (live != runs_.end()) {
+      ReplaceLive(std::move(run), answer.note);
+    } else {
+      WriteOver(run, answer.note);
+    }
   }
   Remember(command, answer);
   Audit(command, answer.run, fmt::format("updated {}: {}", answer.run_id, answer.note));
@@ -91,7 +88,6 @@ absl::StatusOr<Answer> Loop::Remove(const Command& command, const RemoveRun& rem
     LogOver(run, "removed", fmt::format("by {}", command.who.user));
     RememberOver(run);
   }
-  answer.live = Over(run);
   Remember(command, answer);
   Audit(command, answer.run, fmt::format("removed {}", answer.run_id));
   return answer;

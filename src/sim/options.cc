@@ -92,6 +92,7 @@ UserPlan DrawUsers(Rng& rng) {
   plan.submit_weight = static_cast<int>(rng.Between(1, 6));
   plan.pipelines = static_cast<int>(rng.Between(0, 3));
   plan.arrays = Sometimes(rng, 150);
+  plan.bulk = Sometimes(rng, 500);
   plan.after = Sometimes(rng, 250);
   plan.time_limited = Sometimes(rng, 600);
   plan.pending_limited = Sometimes(rng, 600);

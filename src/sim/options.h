@@ -88,6 +88,7 @@ struct UserPlan {
   int submit_weight = 0;
   int pipelines = 0;  // runs of several steps that exist from the start
   int arrays = 0;     // of the submissions
+  int bulk = 0;       // of the requests: one call with others
   int after = 0;      // of the submissions: that come after other runs
   int time_limited = 0;
   int pending_limited = 0;

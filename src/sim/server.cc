@@ -166,6 +166,11 @@ void Server::Post(loop::Command command, loop::Reply reply) {
   Wake();
 }
 
+void Server::Post(std::vector<loop::Command> commands, loop::BulkReply reply) {
+  loop_->Post(std::move(commands), std::move(reply));
+  Wake();
+}
+
 void Server::Reload(std::shared_ptr<const core::Registry> registry) {
   registry_ = std::move(registry);
   if (!up()) return;

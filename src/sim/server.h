@@ -44,6 +44,7 @@ class Server {
   bool Quiet() const;
 
   void Post(loop::Command command, loop::Reply reply);
+  void Post(std::vector<loop::Command> commands, loop::BulkReply reply);
   void Reload(std::shared_ptr<const core::Registry> registry);
 
   store::MemoryStore& store() { return *store_; }

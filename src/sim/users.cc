@@ -11,6 +11,7 @@ namespace {
 
 constexpr Span kNetwork = {100, 50 * kMillisecond};
 constexpr Span kApi = {10, 5 * kMillisecond};
+constexpr Span kTogether = {kMillisecond, 20 * kMillisecond};
 constexpr Span kPatience = {2 * kSecond, 30 * kSecond};
 constexpr Span kImpatience = {kMillisecond, 100 * kMillisecond};
 constexpr int kMostTries = 12;
@@ -168,7 +169,18 @@ void Users::Arrive(const Shared& request) {
   if (!server_.up()) return;
   if (AnswerRemembered(request)) return;
   timeline_.In(rng_.Draw(kApi), [this, request, life = server_.life()] {
-    if (server_.up() && server_.life() == life) Pass(request);
+    if (server_.up() && server_.life() == life) Gather(request);
+  });
+}
+
+// Some are one call with those of others, as if somebody had steered many runs at once.
+void Users::Gather(const Shared& request) {
+  if (!rng_.Chance(options_.users.bulk)) return PassOne(request);
+  together_.push_back(request);
+  if (together_.size() > 1) return;
+  timeline_.In(rng_.Draw(kTogether), [this, life = server_.life()] {
+    const std::vector<Shared> requests = std::exchange(together_, {});
+    if (server_.up() && server_.life() == life) PassTogether(requests);
   });
 }
 
@@ -224,13 +236,14 @@ loop::RetryRun Users::RetryOf(core::RunWithSteps stored) const {
   return retry;
 }
 
-void Users::Pass(const Shared& request) {
+// Nothing: what it is about is not there.
+std::optional<loop::Command> Users::CommandOf(const Shared& request) {
   core::RunWithSteps stored;
   if (request->ask != Ask::kSubmit) {
     auto found = server_.store().GetRun(request->run);
     if (!found.ok()) {
       Receive(request);
-      return;
+      return std::nullopt;
     }
     stored = *std::move(found);
   }
@@ -241,17 +254,37 @@ void Users::Pass(const Shared& request) {
   command.method = std::string(kAskNames[static_cast<size_t>(request->ask)]);
   command.body_sha256 = request->body;
   command.action = ActionOf(*request, std::move(stored));
-  const int64_t order = promises_.Sent(request->ask, request->run, request->id);
   journal_.Note("users: {} asks {} {} ({})", request->who.user, command.method, request->run, request->id);
+  return command;
+}
+
+void Users::PassOne(const Shared& request) {
+  std::optional<loop::Command> command = CommandOf(request);
+  if (!command) return;
+  const int64_t order = promises_.Sent(request->ask, request->run, request->id);
   if (defects_.replies_at_once) {
     loop::Answer answer;
     answer.run = request->ask == Ask::kSubmit ? server_.store().ReadMeta()->next_run : request->run;
     Answered(request, order, answer);
-    server_.Post(std::move(command), [](const absl::StatusOr<loop::Answer>&) {});
+    server_.Post(*std::move(command), [](const absl::StatusOr<loop::Answer>&) {});
     return;
   }
-  server_.Post(std::move(command), [this, request, order](const absl::StatusOr<loop::Answer>& answer) {
+  server_.Post(*std::move(command), [this, request, order](const absl::StatusOr<loop::Answer>& answer) {
     Answered(request, order, answer);
+  });
+}
+
+void Users::PassTogether(const std::vector<Shared>& requests) {
+  std::vector<loop::Command> commands;
+  std::vector<std::pair<Shared, int64_t>> asked;
+  for (const Shared& request : requests) {
+    std::optional<loop::Command> command = CommandOf(request);
+    if (!command) continue;
+    commands.push_back(*std::move(command));
+    asked.emplace_back(request, promises_.Sent(request->ask, request->run, request->id));
+  }
+  server_.Post(std::move(commands), [this, asked](const std::vector<absl::StatusOr<loop::Answer>>& answers) {
+    for (size_t i = 0; i < asked.size(); ++i) Answered(asked[i].first, asked[i].second, answers.at(i));
   });
 }
 

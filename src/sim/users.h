@@ -64,7 +64,10 @@ class Users {
   void SendAgainLater(const Shared& request, const Span& after);
   void Arrive(const Shared& request);
   bool AnswerRemembered(const Shared& request);
-  void Pass(const Shared& request);
+  void Gather(const Shared& request);
+  std::optional<loop::Command> CommandOf(const Shared& request);
+  void PassOne(const Shared& request);
+  void PassTogether(const std::vector<Shared>& requests);
   loop::Action ActionOf(const Request& request, core::RunWithSteps stored) const;
   loop::SubmitRun SubmissionOf(const Request& request) const;
   loop::RetryRun RetryOf(core::RunWithSteps stored) const;
@@ -81,7 +84,8 @@ class Users {
   Server& server_;
   Promises& promises_;
   std::vector<std::vector<std::string>> shapes_;
-  std::vector<int64_t> runs_;  // that somebody knows of
+  std::vector<Shared> together_;  // about to be one call
+  std::vector<int64_t> runs_;     // that somebody knows of
   std::map<int64_t, std::string> owners_;
   int64_t next_request_ = 1;
   int waiting_ = 0;

@@ -73,6 +73,9 @@ class Daemon {
    public:
     explicit Port(loop::LoopThread& thread) : thread_(thread) {}
     void Post(loop::Command command, loop::Reply reply) override { thread_.Post(std::move(command), std::move(reply)); }
+    void Post(std::vector<loop::Command> commands, loop::BulkReply reply) override {
+      thread_.Post(std::move(commands), std::move(reply));
+    }
     void Post(loop::DryRun dry_run, loop::Reply reply) override { thread_.Post(std::move(dry_run), std::move(reply)); }
     void Post(loop::Query query, loop::QueryReply reply) override { thread_.Post(std::move(query), std::move(reply)); }
     void Post(loop::StandingQuery query, loop::StandingReply reply) override {

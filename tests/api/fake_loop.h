@@ -32,6 +32,20 @@ class FakeLoop final : public LoopPort {
     });
   }
 
+  void Post(std::vector<loop::Command> commands, loop::BulkReply reply) override {
+    thread_.Post([this, commands = std::move(commands), reply = std::move(reply)] {
+      Handler handler;
+      {
+        const std::lock_guard lock(mutex_);
+        commands_.insert(commands_.end(), commands.begin(), commands.end());
+        handler = handler_;
+      }
+      std::vector<absl::StatusOr<loop::Answer>> answers;
+      for (const loop::Command& command : commands) answers.push_back(handler(command));
+      reply(std::move(answers));
+    });
+  }
+
   void Post(loop::DryRun dry_run, loop::Reply reply) override {
     thread_.Post([this, dry_run = std::move(dry_run), reply = std::move(reply)] {
       Previewer previewer;

@@ -34,14 +34,10 @@ TEST_F(ControlCommandTest, IdsGoToStdoutTalkToStderr) {
   }
 }
 
-TEST_F(ControlCommandTest, HoldAndReleaseAreUpdates) {
-  Tp({"hold", "42"});
-  Tp({"release", "42"});
-  const std::vector<v1::UpdateRunRequest> updates = server_.asked().updates;
-  ASSERT_THAT(updates, SizeIs(2));
-  EXPECT_THAT(updates[0].update_mask().paths(), ElementsAre("hold"));
-  EXPECT_TRUE(updates[0].hold());
-  EXPECT_FALSE(updates[1].hold());
+TEST_F(ControlCommandTest, EachVerbAsksForWhatItSays) {
+  for (const char* command : {"stop", "pause", "resume", "retry", "hold", "release"}) Tp({command, "42"});
+  EXPECT_THAT(server_.asked().steered,
+              ElementsAre("StopRun 42", "PauseRun 42", "ResumeRun 42", "RetryRun 42", "HoldRun 42", "ReleaseRun 42"));
 }
 
 TEST_F(ControlCommandTest, BulkTakesWhatTheVerbCanDoSomethingWith) {
@@ -56,7 +52,16 @@ TEST_F(ControlCommandTest, BulkTakesWhatTheVerbCanDoSomethingWith) {
   EXPECT_EQ(Tp({"resume", "-A", "--state", "paused", "--yes"}).out, "c-42\n");
   EXPECT_THAT(server_.asked().steered, ElementsAre("StopRun a-44", "StopRun c-42", "RemoveRun b-43", "ResumeRun c-42"));
   const std::vector<std::string> ids = server_.asked().request_ids;
-  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 4U);
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 3U) << "the two stops are one call";
+}
+
+TEST_F(ControlCommandTest, MoreThanOneCallTakesAreSeveralCalls) {
+  server_.script().runs.clear();
+  for (int n = 1; n <= 1001; ++n) server_.script().runs.push_back(MakeRun(n, "sweep", v1::RUN_STATE_QUEUED));
+  const Finished tp = Tp({"-q", "stop", "--label", "a=b", "-y"});
+  EXPECT_EQ(tp.exit_code, 0) << tp.err;
+  EXPECT_THAT(server_.asked().steered, SizeIs(1001));
+  EXPECT_THAT(server_.asked().request_ids, SizeIs(2));
 }
 
 TEST_F(ControlCommandTest, BulkAsksAndDoesNothingWithoutAYes) {
@@ -122,8 +127,8 @@ TEST_F(ControlCommandTest, ConflictsAndDenialsHaveTheirCodes) {
 }
 
 TEST_F(ControlCommandTest, AnUnavailableServerIsAskedAgainWithTheSameId) {
-  server_.script().failures["StopRun"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"},
-                                          {grpc::StatusCode::UNAVAILABLE, "restarting"}};
+  server_.script().failures["SteerRuns"] = {{grpc::StatusCode::UNAVAILABLE, "restarting"},
+                                            {grpc::StatusCode::UNAVAILABLE, "restarting"}};
   EXPECT_EQ(Tp({"stop", "42"}).exit_code, 0);
   const std::vector<std::string> ids = server_.asked().request_ids;
   ASSERT_THAT(ids, SizeIs(3));
@@ -133,7 +138,8 @@ TEST_F(ControlCommandTest, AnUnavailableServerIsAskedAgainWithTheSameId) {
 }
 
 TEST_F(ControlCommandTest, EachCallHasItsOwnId) {
-  Tp({"stop", "42", "41"});
+  Tp({"stop", "42"});
+  Tp({"stop", "42"});
   const std::vector<std::string> ids = server_.asked().request_ids;
   ASSERT_THAT(ids, SizeIs(2));
   EXPECT_NE(ids[0], ids[1]);

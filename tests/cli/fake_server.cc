@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include <fmt/format.h>
@@ -96,6 +97,15 @@ Asked FakeServer::asked() const {
   return asked_;
 }
 
+namespace {
+
+// What the calls for one run are named.
+const std::map<v1::Steering, std::string> kMethodOf = {
+    {v1::STEERING_STOP, "StopRun"},   {v1::STEERING_PAUSE, "PauseRun"}, {v1::STEERING_RESUME, "ResumeRun"},
+    {v1::STEERING_RETRY, "RetryRun"}, {v1::STEERING_HOLD, "HoldRun"},   {v1::STEERING_RELEASE, "ReleaseRun"}};
+
+}  // namespace
+
 class FakeServer::Runs final : public v1::RunService::Service {
  public:
   explicit Runs(FakeServer& server) : server_(server) {}
@@ -169,21 +179,31 @@ class FakeServer::Runs final : public v1::RunService::Service {
     return server_.script_.events_hang ? server_.HangUntilCancelled(context) : grpc::Status::OK;
   }
 
-  grpc::Status StopRun(grpc::ServerContext* context, const v1::StopRunRequest* request,
-                       v1::StopRunResponse* response) override {
-    return Steer(context, "StopRun", *request, *response);
-  }
-  grpc::Status PauseRun(grpc::ServerContext* context, const v1::PauseRunRequest* request,
-                        v1::PauseRunResponse* response) override {
-    return Steer(context, "PauseRun", *request, *response);
-  }
-  grpc::Status ResumeRun(grpc::ServerContext* context, const v1::ResumeRunRequest* request,
-                         v1::ResumeRunResponse* response) override {
-    return Steer(context, "ResumeRun", *request, *response);
-  }
-  grpc::Status RetryRun(grpc::ServerContext* context, const v1::RetryRunRequest* request,
-                        v1::RetryRunResponse* response) override {
-    return Steer(context, "RetryRun", *request, *response);
+  // `failures` may hold "StopRun" and the like for one run each, besides "SteerRuns".
+  grpc::Status SteerRuns(grpc::ServerContext* context, const v1::SteerRunsRequest* request,
+                         v1::SteerRunsResponse* response) override {
+    {
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.request_ids.push_back(request->request_id());
+    }
+    if (const grpc::Status status = server_.Enter(context, "SteerRuns"); !status.ok()) return status;
+    const std::string method = kMethodOf.at(request->steering());
+    for (const std::string& selector : request->runs()) {
+      grpc::Status status = server_.Enter(context, method);
+      const v1::Run* run = server_.Find(selector);
+      if (status.ok() && run == nullptr) status = NoSuchRun(selector);
+      v1::SteeredRun& steered = *response->add_runs();
+      steered.set_run(selector);
+      steered.set_code(status.error_code());
+      steered.set_message(status.error_message());
+      steered.mutable_detail()->ParseFromString(status.error_details());
+      if (!status.ok()) continue;
+      steered.set_run_id(run->id());
+      steered.set_note(server_.script_.steer_note);
+      const std::scoped_lock lock(server_.mutex_);
+      server_.asked_.steered.push_back(method + " " + selector);
+    }
+    return grpc::Status::OK;
   }
 
   grpc::Status RemoveRun(grpc::ServerContext* context, const v1::RemoveRunRequest* request,

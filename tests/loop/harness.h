@@ -122,6 +122,13 @@ class Harness {
     return result;
   }
 
+  std::vector<absl::StatusOr<Answer>> DoTogether(std::vector<Command> commands) {
+    std::vector<absl::StatusOr<Answer>> results;
+    loop->Post(std::move(commands), [&](std::vector<absl::StatusOr<Answer>> answers) { results = std::move(answers); });
+    Settle();
+    return results;
+  }
+
   absl::StatusOr<Answer> Preview(SubmitRun submit) {
     absl::StatusOr<Answer> result = absl::InternalError("no reply");
     loop->Post(DryRun{{"ada", store::Role::kUser}, std::move(submit)},

@@ -154,6 +154,17 @@ std::string ShapeText(const v1::Step& step) {
   return shape;
 }
 
+// Of a step that runs: how old the newest is. Of one that is paused: what it cost.
+std::string CheckpointText(const v1::Step& step, absl::Time now) {
+  if (!step.has_checkpoint()) return "";
+  const v1::Checkpoint& checkpoint = step.checkpoint();
+  const std::string at_risk = ShortDuration(FromProto(checkpoint.at_risk()));
+  const std::string which = checkpoint.path().empty() ? "none" : checkpoint.path();
+  if (step.state() == v1::JOB_STATE_PAUSED) return fmt::format("{}: {} of work is done again", which, at_risk);
+  if (checkpoint.path().empty()) return fmt::format("none seen in {}", at_risk);
+  return fmt::format("{}, {} old", which, ShortDuration(now - FromProto(checkpoint.written_at())));
+}
+
 std::string StepFields(const v1::Step& step, const Terminal& terminal, absl::Time now, int indent) {
   Fields fields(indent, terminal);
   const v1::StepSpec& spec = step.spec();
@@ -165,6 +176,7 @@ std::string StepFields(const v1::Step& step, const Terminal& terminal, absl::Tim
   if (spec.has_time_limit()) fields.Add("time limit", ShortDuration(FromProto(spec.time_limit())));
   if (step.has_entered_at()) fields.Add("since", Moment(step.entered_at(), now));
   fields.Add("est. start", EstimateSentence(step.estimate(), now));
+  fields.Add("checkpoint", CheckpointText(step, now));
   fields.Add("exit", step.exit());
   if (step.has_failure()) fields.Add("failure", step.failure().kind() + ": " + step.failure().sentence());
   return fields.text();

@@ -29,6 +29,21 @@ enum class ExitKind { kExited, kKilled, kNotStarted };
 // Who sent the first signal that counts (TERM, or a warning that tpd announced).
 enum class SignalledBy { kNobody, kTpd, kOther };
 
+// What the end of a failed rank's log says in words that are known. The most telling one first: what comes after
+// kNone is mostly the echo of another rank's end.
+enum class LogMark {
+  kCudaOutOfMemory,
+  kHostOutOfMemory,
+  kSharedMemory,
+  kDiskFull,
+  kModuleMissing,
+  kCudaError,
+  kPortInUse,
+  kNone,
+  kNcclTimeout,
+  kNcclError,
+};
+
 struct EndRecord {
   std::string nonce;
   HostStamp at;
@@ -40,6 +55,7 @@ struct EndRecord {
   bool ambiguous = false;  // from the sh stand-in: a code above 128 may have been a signal
   int64_t oom_kills = 0;
   int64_t log_bytes = 0;
+  LogMark log_mark = LogMark::kNone;  // not of the record: read from the log beside it
   bool operator==(const EndRecord&) const = default;
 
   bool signalled() const { return signalled_by != SignalledBy::kNobody; }

@@ -109,6 +109,17 @@ const core::ResolvedShape* ShapeOf(const loop::LiveRun& run, size_t index) {
   return index < run.shapes.size() && !run.shapes[index].pools.empty() ? &run.shapes[index] : nullptr;
 }
 
+void CopyCheckpoint(const core::CheckpointSight& sight, const core::Step& step, absl::Time now, v1::Step* to) {
+  const auto span = core::SpanOf(step, now);
+  if (!span) return;
+  v1::Checkpoint* checkpoint = to->mutable_checkpoint();
+  *checkpoint->mutable_looked_at() = ToProto(sight.looked_at);
+  *checkpoint->mutable_at_risk() = ToProto(core::WorkAtRisk(sight, *span));
+  if (!sight.newest) return;
+  checkpoint->set_path(sight.newest->path);
+  *checkpoint->mutable_written_at() = ToProto(sight.newest->written_at);
+}
+
 void CopyStep(const loop::LiveRun& run, size_t index, Environment environment, absl::Time now, v1::Step* to) {
   const core::Step& step = run.run.steps[index];
   static const std::vector<core::GateVerdict> kNoGates;
@@ -130,6 +141,7 @@ void CopyStep(const loop::LiveRun& run, size_t index, Environment environment, a
   to->set_held_by_admin(step.hold.admin);
   if (step.failure) CopyFailure(*step.failure, to->mutable_failure());
   to->set_exit(step.exit);
+  if (index < run.checkpoints.size() && run.checkpoints[index]) CopyCheckpoint(*run.checkpoints[index], step, now, to);
   if (step.attempt) CopyLiveAttempt(*step.attempt, to->mutable_attempt());
   for (const core::PastAttempt& attempt : step.past) CopyPastAttempt(attempt, to->add_past_attempts());
 }

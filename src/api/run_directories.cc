@@ -22,6 +22,10 @@ std::string_view ParentOf(std::string_view path) { return path.substr(0, path.rf
 
 }  // namespace
 
+absl::StatusOr<Directory> OpenRunDirectory(const core::LaunchLayout& layout, const core::Run& run) {
+  return OpenBelowRoot(layout, core::RunDirectoryOf(layout, run));
+}
+
 absl::StatusOr<Directory> OpenAttemptDirectory(const core::LaunchLayout& layout, const core::Run& run,
                                                const core::Step& step, int32_t attempt) {
   return OpenBelowRoot(layout, core::PathsOf(layout, run, step, attempt).attempt_dir);

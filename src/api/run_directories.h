@@ -11,6 +11,9 @@
 
 namespace tp::api {
 
+// <storage.root>/<owner>/<run id>
+absl::StatusOr<Directory> OpenRunDirectory(const core::LaunchLayout& layout, const core::Run& run);
+
 // attempts/<step>-<n>
 absl::StatusOr<Directory> OpenAttemptDirectory(const core::LaunchLayout& layout, const core::Run& run,
                                                const core::Step& step, int32_t attempt);

@@ -92,7 +92,10 @@ std::optional<loop::Command> CommandFor(Context& context, const Call& call, cons
     Refuse(stored.status(), run);
     return std::nullopt;
   }
-  return MakeCommand(call, request_id, body_sha256, ActionFor(context, request.steering(), *std::move(stored)));
+  loop::Command command =
+      MakeCommand(call, request_id, body_sha256, ActionFor(context, request.steering(), *std::move(stored)));
+  command.method += " " + v1::Steering_Name(request.steering());  // the audit is to say which
+  return command;
 }
 
 }  // namespace

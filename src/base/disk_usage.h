@@ -10,12 +10,8 @@
 
 namespace tp {
 
-// Bytes allocated to `name` in `directory` and to everything beneath it. A file with several names counts
-// once, a symbolic link as itself; other filesystems mounted beneath are left out. What vanishes or moves
-// away meanwhile does not count; where `name` is no directory, 0.
-//
-// `stopped` is asked before each entry; true ends it with CANCELLED. Any depth takes the same few
-// descriptors; memory follows the names that wait to be entered. Other errors: base/file.h.
+// Bytes allocated to `name` in `directory` and to everything beneath it, as WalkTree finds it. A file with several
+// names counts once; where `name` is no directory, 0. `stopped`: base/walk_tree.h.
 absl::StatusOr<int64_t> AllocatedBytes(const Directory& directory, const std::string& name,
                                        const std::function<bool()>& stopped);
 

@@ -116,10 +116,16 @@ absl::StatusOr<Directory> MakeDirectoriesBeneath(const std::string& root, std::s
   return directory;
 }
 
-absl::StatusOr<std::optional<std::string>> ReadSmallFile(const Directory& directory, const std::string& name,
-                                                         size_t max_bytes) {
+namespace {
+
+struct OpenedFile {
+  UniqueFd fd;
+  off_t size = 0;
+};
+
+// Nothing where the file does not exist. Non-blocking, so that a FIFO under the name does not hold the caller up.
+absl::StatusOr<std::optional<OpenedFile>> OpenRegularFile(const Directory& directory, const std::string& name) {
   const std::string path = directory.At(name);
-  // Non-blocking, so that a FIFO under the name does not hold the caller up.
   UniqueFd fd(openat(directory.fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
     if (errno == ENOENT) return std::nullopt;
@@ -128,8 +134,37 @@ absl::StatusOr<std::optional<std::string>> ReadSmallFile(const Directory& direct
   struct stat about {};
   if (fstat(fd.get(), &about) != 0) return ErrnoStatus(errno, "look at", path);
   if (!S_ISREG(about.st_mode)) return FailedPrecondition("{} is not a regular file", path);
+  return OpenedFile{std::move(fd), about.st_size};
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<std::string>> ReadFileEnd(const Directory& directory, const std::string& name,
+                                                       size_t max_bytes) {
+  TP_ASSIGN_OR_RETURN(const std::optional<OpenedFile> file, OpenRegularFile(directory, name));
+  if (!file) return std::nullopt;
+  std::string bytes(std::min(static_cast<size_t>(file->size), max_bytes), '\0');
+  const off_t from = file->size - static_cast<off_t>(bytes.size());
+  size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t got =
+        pread(file->fd.get(), bytes.data() + size, bytes.size() - size, from + static_cast<off_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoStatus(errno, "read", directory.At(name));
+    if (got == 0) break;  // cut meanwhile
+    size += static_cast<size_t>(got);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+absl::StatusOr<std::optional<std::string>> ReadSmallFile(const Directory& directory, const std::string& name,
+                                                         size_t max_bytes) {
+  const std::string path = directory.At(name);
+  TP_ASSIGN_OR_RETURN(const std::optional<OpenedFile> file, OpenRegularFile(directory, name));
+  if (!file) return std::nullopt;
   // As much as it says it has, and one more: whether it is at its end shows only beyond. Files of /proc say 0.
-  const auto expected = static_cast<size_t>(std::max<off_t>(about.st_size, kFirstRead));
+  const auto expected = static_cast<size_t>(std::max<off_t>(file->size, kFirstRead));
   std::string bytes(std::min(expected, max_bytes) + 1, '\0');
   size_t size = 0;
   for (;;) {
@@ -137,7 +172,7 @@ absl::StatusOr<std::optional<std::string>> ReadSmallFile(const Directory& direct
       if (size > max_bytes) break;
       bytes.resize(std::min(2 * size, max_bytes + 1));
     }
-    const ssize_t got = read(fd.get(), bytes.data() + size, bytes.size() - size);
+    const ssize_t got = read(file->fd.get(), bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return ErrnoStatus(errno, "read", path);
     if (got == 0) break;

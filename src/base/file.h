@@ -36,6 +36,11 @@ absl::StatusOr<Directory> OpenDirectory(const std::string& path);
 // may be a symbolic link, `.` or `..`, so that the result lies beneath the root.
 absl::StatusOr<Directory> MakeDirectoriesBeneath(const std::string& root, std::string_view relative, mode_t mode);
 
+// The last bytes of a file, at most `max_bytes`; nothing where it does not exist. An error for what is not a regular
+// file.
+absl::StatusOr<std::optional<std::string>> ReadFileEnd(const Directory& directory, const std::string& name,
+                                                       size_t max_bytes);
+
 // Nothing where the file does not exist. An error for what is not a regular file or longer than
 // `max_bytes`.
 absl::StatusOr<std::optional<std::string>> ReadSmallFile(const Directory& directory, const std::string& name,

@@ -168,6 +168,7 @@ void FoldClockSet(Step& step, absl::Duration by) {
   };
   shift(step.cooldown_until);
   shift(step.backoff_until);
+  if (step.state == JobState::kPaused) step.entered_at += by;  // a window's resume comes min_flip after it
   if (!step.attempt) return;
   Sight& sight = step.attempt->sight;
   shift(sight.last_seen);

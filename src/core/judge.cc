@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "core/log_mark.h"
+
 namespace tp::core {
 namespace {
 
@@ -40,6 +42,16 @@ bool FailedByItself(const RankObservation& rank) {
   return rank.ended && !rank.ended->signalled() && !rank.ended->clean();
 }
 
+// Of several whose ends were read at once, the one whose log tells most.
+const RankObservation* FirstFailed(const Attempt& attempt) {
+  const RankObservation* first = nullptr;
+  for (const RankObservation& rank : attempt.ranks) {
+    if (!FailedByItself(rank)) continue;
+    if (first == nullptr || rank.ended->log_mark < first->ended->log_mark) first = &rank;
+  }
+  return first;
+}
+
 bool LostWithoutRecord(const RankObservation& rank) { return rank.tree == Tree::kGone && !rank.ended; }
 
 // A process of the rank was killed for memory: the rank's first process itself, or a child whose end it
@@ -58,6 +70,9 @@ Failure RankFailure(const RankObservation& rank, EngineEnd engine_end) {
   if (end.exit == ExitKind::kNotStarted) {
     return {FailureKind::kUserExit,
             fmt::format("{}: {}: check the command and that the file is in the snapshot", RankName(rank), how)};
+  }
+  if (const auto meaning = MeaningOf(end.log_mark)) {
+    return {meaning->kind, fmt::format("{}: {}: {}", RankName(rank), how, meaning->sentence)};
   }
   return {FailureKind::kUserExit, fmt::format("{}: {}: its log says why", RankName(rank), how)};
 }
@@ -160,8 +175,8 @@ bool AnyLeft(const Attempt& attempt) {
 }
 
 std::optional<Cause> ObservedCause(const Attempt& attempt) {
-  for (const RankObservation& rank : attempt.ranks) {
-    if (FailedByItself(rank)) return Cause{EndCause::kRankFailed, RankFailure(rank, attempt.engine_end)};
+  if (const RankObservation* failed = FirstFailed(attempt)) {
+    return Cause{EndCause::kRankFailed, RankFailure(*failed, attempt.engine_end)};
   }
   auto engine_failure = EngineFailure(attempt.engine_end, attempt.sight.engine_reason);
   for (const RankObservation& rank : attempt.ranks) {

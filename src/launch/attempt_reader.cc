@@ -11,9 +11,13 @@
 
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "core/log_mark.h"
 
 namespace tp::launch {
 namespace {
+
+// A traceback and what follows it.
+constexpr size_t kLogEndBytes = 64 * 1024;
 
 std::optional<size_t> ParseIndex(std::string_view text) {
   size_t value = 0;
@@ -120,9 +124,20 @@ absl::Status AttemptReader::ReadNamed(const Directory& directory, const std::str
   TP_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, ReadRecord(directory, name));
   if (!bytes) return absl::OkStatus();
   if (suffix == ".claim") rank.claim = ParseRankClaim(*bytes, NameOf(*index));
-  if (suffix == ".exit") rank.ended = ParseEndRecord(*bytes, NameOf(*index));
+  if (suffix == ".exit") ReadEnd(directory, *bytes, *index);
   if (suffix != ".claim" && !rank.started) rank.started = ParseStartRecord(*bytes, NameOf(*index));
   return absl::OkStatus();
+}
+
+// The log is whole: the runner wrote it out before the record. What a user may have put in its place holds up nothing.
+void AttemptReader::ReadEnd(const Directory& directory, const std::string& bytes, size_t index) {
+  std::optional<EndRecord> end = ParseEndRecord(bytes, NameOf(index));
+  if (end && !end->clean() && !end->signalled()) {
+    const RankFiles& rank = files_.ranks[index];
+    const auto log_end = ReadFileEnd(directory, fmt::format("{}-{}.log", rank.pool, rank.rank), kLogEndBytes);
+    if (log_end.ok() && *log_end) end->log_mark = core::FindLogMark(**log_end);
+  }
+  cached_[index].ended = std::move(end);
 }
 
 absl::Status AttemptReader::ReadAttemptClaim(const Directory& directory) {

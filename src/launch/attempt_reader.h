@@ -69,6 +69,7 @@ class AttemptReader {
   absl::Status ReadFence(const Directory& directory);
   absl::Status ReadNew(const Directory& directory);
   absl::Status ReadNamed(const Directory& directory, const std::string& name);
+  void ReadEnd(const Directory& directory, const std::string& bytes, size_t index);
   absl::Status ReadAttemptClaim(const Directory& directory);
   absl::Status ReadHeartbeats(const Directory& directory);
   absl::Status ReadHeartbeat(const Directory& directory, size_t index);

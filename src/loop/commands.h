@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/array.h"
+#include "core/checkpoint.h"
 #include "core/fair_share.h"
 #include "core/gates.h"
 #include "core/quota.h"
@@ -146,6 +147,7 @@ struct LiveRun {
   std::vector<core::ResolvedShape> shapes;            // by step; the frozen one while there is an attempt
   // By step, where asked for: what would let it start, `h200:8 would start now`.
   std::vector<std::vector<std::string>> hints = {};
+  std::vector<std::optional<core::CheckpointSight>> checkpoints = {};  // by step
 };
 
 struct Answer {

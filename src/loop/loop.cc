@@ -92,13 +92,17 @@ void Loop::Post(WhatIfQuery query, WhatIfReply reply) {
   messages_.push_back(WhatIfMessage{std::move(query), std::move(reply)});
 }
 void Loop::Post(StorageScanned scanned) { messages_.push_back(std::move(scanned)); }
+void Loop::Post(CheckpointsSeen seen) { messages_.push_back(std::move(seen)); }
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
 void Loop::Post(AttemptObserved observed) { messages_.push_back(std::move(observed)); }
 void Loop::Post(std::shared_ptr<const core::Registry> registry) { messages_.push_back(std::move(registry)); }
 
 std::optional<store::Txn> Loop::Turn(absl::Time now) {
   now_ = now;
-  if (counters_.turns++ == 0) IndexAll();
+  if (counters_.turns++ == 0) {
+    first_turn_at_ = now;
+    IndexAll();
+  }
   for (int i = 0; i < settings_.max_messages_per_turn && !messages_.empty(); ++i) {
     Input input = std::move(messages_.front());
     messages_.pop_front();
@@ -114,6 +118,7 @@ std::optional<store::Txn> Loop::Turn(absl::Time now) {
 }
 
 void Loop::ClockSet(absl::Duration by) {
+  first_turn_at_ += by;
   now_ += by;  // what was moved along is compared with it before the next turn
   for (auto& [n, run] : runs_) {
     for (core::Step& step : run.steps) {
@@ -152,6 +157,7 @@ void Loop::Take(Input& input) {
                  [&](ForecastMessage& forecast) { TakeForecast(forecast); },
                  [&](WhatIfMessage& what_if) { TakeWhatIf(what_if); },
                  [&](StorageScanned& scanned) { TakeScanned(scanned); },
+                 [&](CheckpointsSeen& seen) { TakeCheckpoints(seen); },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
                  [&](const AttemptObserved& observed) { TakeObserved(observed); },
                  [&](RegistryMessage& registry) { TakeRegistry(std::move(registry)); },

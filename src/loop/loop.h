@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/apply.h"
+#include "core/checkpoint.h"
 #include "core/correction.h"
 #include "core/launch_plan.h"
 #include "core/registry.h"
@@ -55,6 +56,11 @@ struct StorageScanned {
   std::vector<store::StorageUseRow> use;
 };
 
+// What was seen of the checkpoints of steps that run or are paused.
+struct CheckpointsSeen {
+  std::vector<std::pair<core::StepRef, core::CheckpointSight>> seen;
+};
+
 // Work done so far, counted; never reset.
 struct Counters {
   int64_t turns = 0;
@@ -84,6 +90,7 @@ class Loop {
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);
+  void Post(CheckpointsSeen seen);
   void Post(std::shared_ptr<const core::Registry> registry);
   void SetListener(CommitListener listener) { listener_ = std::move(listener); }
 
@@ -143,7 +150,7 @@ class Loop {
   using RegistryMessage = std::shared_ptr<const core::Registry>;
   using Input =
       std::variant<CommandMessage, CommandsMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
-                   WhatIfMessage, EffectAnswered, AttemptObserved, StorageScanned, RegistryMessage>;
+                   WhatIfMessage, EffectAnswered, AttemptObserved, StorageScanned, CheckpointsSeen, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -212,6 +219,16 @@ class Loop {
   absl::StatusOr<WhatIfAnswer> WhatIfOf(const WhatIfQuery& query) const;
   std::vector<plan::Beside> BesideQueue() const;
   void TakeScanned(StorageScanned& scanned);
+
+  // Checkpoints (loop_checkpoints.cc)
+  struct KnownCheckpoints {
+    core::CheckpointSight sight;
+    bool warned = false;
+    bool told = false;
+  };
+  void TakeCheckpoints(const CheckpointsSeen& seen);
+  void TakeSight(const core::Step& step, const core::CheckpointSight& sight);
+  std::optional<core::CheckpointSight> CheckpointsOf(const core::Step& step) const;
 
   // Effects (loop_effects.cc)
   void Enqueue(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt,
@@ -310,7 +327,9 @@ class Loop {
   std::deque<Requests::iterator> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
-  Timers<core::StepRef> window_timers_;              // which a window may pause or resume, and when
+  Timers<core::StepRef> window_timers_;  // which a window may pause or resume, and when
+  std::map<core::StepRef, KnownCheckpoints> checkpoints_;
+  absl::Time first_turn_at_;
   std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
   Counters counters_;
 };

@@ -22,6 +22,7 @@ LiveRun Loop::Describe(const core::RunWithSteps& run) const {
   const bool array = core::IsArray(run);
   const core::Step* like = nullptr;  // the task that was judged last
   for (const core::Step& step : run.steps) {
+    live.checkpoints.push_back(CheckpointsOf(step));
     if (array && like && JudgedAlike(run, *like, step, now_)) {
       const auto at = static_cast<size_t>(like->ref.step);
       live.gates.push_back(std::vector<core::GateVerdict>(live.gates[at]));

@@ -125,6 +125,7 @@ void Loop::Forget(const core::RunWithSteps& run) {
   for (const core::Step& step : run.steps) {
     window_timers_.Drop(step.ref);
     last_notes_.erase(step.ref);
+    checkpoints_.erase(step.ref);
   }
   ForgetDependencies(run);
   RememberOver(run);

@@ -104,6 +104,9 @@ void LoopThread::Post(WhatIfQuery query, WhatIfReply reply) {
 void LoopThread::Post(StorageScanned scanned) {
   Enqueue([this, scanned = std::move(scanned)]() mutable { loop_.Post(std::move(scanned)); });
 }
+void LoopThread::Post(CheckpointsSeen seen) {
+  Enqueue([this, seen = std::move(seen)]() mutable { loop_.Post(std::move(seen)); });
+}
 void LoopThread::Post(EffectAnswered answered) {
   Enqueue([this, answered = std::move(answered)]() mutable { loop_.Post(std::move(answered)); });
 }

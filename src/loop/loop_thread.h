@@ -59,6 +59,7 @@ class LoopThread {
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);
+  void Post(CheckpointsSeen seen);
   void Post(std::shared_ptr<const core::Registry> registry);
 
   // Since when the loop has not finished a turn or a commit although it has work; zero: it keeps up.

@@ -120,7 +120,8 @@ void Fields(Visitor& visitor, T& value) {
 
 template <typename Visitor, Is<EndRecord> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [nonce, at, exit, code, term_signal, start_error, signalled_by, ambiguous, oom_kills, log_bytes] = value;
+  auto& [nonce, at, exit, code, term_signal, start_error, signalled_by, ambiguous, oom_kills, log_bytes, log_mark] =
+      value;
   visitor("nonce", nonce);
   visitor("at", at);
   visitor("exit", exit);
@@ -131,6 +132,7 @@ void Fields(Visitor& visitor, T& value) {
   visitor("ambiguous", ambiguous);
   visitor("oom_kills", oom_kills);
   visitor("log_bytes", log_bytes);
+  static_cast<void>(log_mark);  // read again with the record, and needed when that is first read only
 }
 
 template <typename Visitor, Is<Heartbeat> T>

@@ -20,6 +20,7 @@
 #include "core/card_check.h"
 #include "core/ids.h"
 #include "store/disk.h"
+#include "store/each_run.h"
 #include "tpd/client_file.h"
 #include "tpd/data_dir.h"
 #include "tpd/logging.h"
@@ -113,6 +114,7 @@ Daemon::~Daemon() {
   }
   if (driver_) driver_->Shutdown(absl::Now() + absl::Seconds(2));
   if (loop_thread_) loop_thread_->Stop();
+  checkpoint_scan_.reset();  // the last commits may have woken it
 }
 
 absl::Status Daemon::LoadConfiguration() {
@@ -256,11 +258,17 @@ absl::Status Daemon::StartLoop() {
   settings.accounting_zone = config().accounting_zone;
   loop_ = std::make_unique<loop::Loop>(std::move(settings), std::move(loaded_), configuration_->registry(), *driver_,
                                        [] { return auth::Hex(auth::RandomBytes(kNonceBytes)); });
+  loop_thread_ = std::make_unique<loop::LoopThread>(*loop_, *store_.store, MakeHooks());
+  StartCheckpointScan();
   loop_->SetListener([this](const loop::CommitNotice& notice) {
-    for (const store::EventRow& event : notice.events) LogEvent(event);
+    bool paused = false;
+    for (const store::EventRow& event : notice.events) {
+      LogEvent(event);
+      paused |= event.to == core::JobState::kPaused && event.from != core::JobState::kPaused;
+    }
+    if (paused) checkpoint_scan_->Wake();
     server_->OnCommit(notice);
   });
-  loop_thread_ = std::make_unique<loop::LoopThread>(*loop_, *store_.store, MakeHooks());
   port_ = std::make_unique<Port>(*loop_thread_);
   return absl::OkStatus();
 }
@@ -299,6 +307,23 @@ absl::Status Daemon::StartServer() {
   server_->SetServing(true);
   StartWatching();
   return StartScanning();
+}
+
+void Daemon::StartCheckpointScan() {
+  CheckpointScanOptions options;
+  options.layout = Layout();
+  options.now = absl::Now;
+  options.runs = [this]() -> absl::StatusOr<std::vector<core::RunWithSteps>> {
+    std::vector<core::RunWithSteps> runs;
+    const store::RunFilter live{.words = {core::RunWord::kRunning, core::RunWord::kPaused}};
+    TP_RETURN_IF_ERROR(store::EachRun(*store_.reader, live, [&](const core::RunWithSteps& run) {
+      runs.push_back(run);
+      return absl::OkStatus();
+    }));
+    return runs;
+  };
+  options.found = [this](loop::CheckpointsSeen seen) { loop_thread_->Post(std::move(seen)); };
+  checkpoint_scan_ = std::make_unique<CheckpointScan>(std::move(options));
 }
 
 absl::Status Daemon::StartScanning() {

@@ -17,6 +17,7 @@
 #include "loop/loop_thread.h"
 #include "snapshot/collector.h"
 #include "store/open.h"
+#include "tpd/checkpoint_scan.h"
 #include "tpd/config_watcher.h"
 #include "tpd/configuration.h"
 #include "tpd/storage_scan.h"
@@ -62,6 +63,7 @@ class Daemon {
   absl::Status StartLoop();
   absl::Status StartServer();
   absl::Status StartScanning();
+  void StartCheckpointScan();
   void StartWatching();
   loop::ThreadHooks MakeHooks();
   core::LaunchLayout Layout() const;
@@ -107,6 +109,7 @@ class Daemon {
   std::unique_ptr<Port> port_;
   std::unique_ptr<api::Server> server_;
   std::unique_ptr<StorageScan> storage_scan_;
+  std::unique_ptr<CheckpointScan> checkpoint_scan_;
   std::unique_ptr<ConfigWatcher> watcher_;
 };
 

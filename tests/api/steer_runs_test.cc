@@ -62,6 +62,7 @@ TEST_F(SteerRunsTest, EachIsACommandWithAnIdOfItsOwn) {
   EXPECT_NE(commands[0].request_id, commands[1].request_id);
   EXPECT_EQ(std::get<loop::PauseRun>(commands[1].action).stored.run.n, 2);
   EXPECT_EQ(commands[0].who.user, "ana");
+  EXPECT_EQ(commands[0].method, "/tp.v1.RunService/SteerRuns STEERING_PAUSE");
 }
 
 TEST_F(SteerRunsTest, HoldAndReleaseAreUpdates) {

@@ -25,6 +25,17 @@ class ReadSmallFileTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "tp-file-" + std::to_string(::getpid());
 };
 
+TEST_F(ReadSmallFileTest, TheEndOfALargerOne) {
+  const absl::StatusOr<Directory> directory = OpenDirectory(path_);
+  ASSERT_TRUE(directory.ok());
+  EXPECT_EQ(ReadFileEnd(*directory, "file", 3).value(), std::nullopt);
+  for (const auto& [content, end] :
+       std::vector<std::pair<std::string, std::string>>{{"", ""}, {"ab", "ab"}, {"abc", "abc"}, {"abcdef", "def"}}) {
+    std::ofstream(path_ + "/file", std::ios::binary) << content;
+    EXPECT_EQ(ReadFileEnd(*directory, "file", 3).value(), end);
+  }
+}
+
 TEST_F(ReadSmallFileTest, AllOfItUpToTheLimit) {
   for (const size_t size : {0u, 1u, 4095u, 4096u, 4097u, 100'000u}) {
     const std::string content(size, 'x');

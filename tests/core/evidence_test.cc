@@ -97,6 +97,28 @@ TEST(Evidence, AMemoryKillInsideTheJobIsOutOfMemory) {
   EXPECT_EQ(w.step.failure->kind, FailureKind::kUserOom);
 }
 
+TEST(Evidence, AnEndWhoseLogTellsMoreIsSaidSo) {
+  World w;
+  w.RunAll();
+  EndRecord end = Exit(1);
+  end.log_mark = LogMark::kCudaOutOfMemory;
+  EXPECT_EQ(w.Do(Seen({Over(0, end)}, true)), kFailed);
+  EXPECT_EQ(w.step.failure->kind, FailureKind::kUserOom);
+  EXPECT_NE(w.step.failure->sentence.find("exit 1: its log says CUDA out of memory"), std::string::npos)
+      << w.step.failure->sentence;
+}
+
+TEST(Evidence, OfSeveralReadAtOnceTheOneThatTellsMostIsNamed) {
+  World w(3);
+  w.RunAll();
+  EndRecord echo = Exit(1);
+  echo.log_mark = LogMark::kNcclError;
+  EndRecord telling = Exit(1);
+  telling.log_mark = LogMark::kDiskFull;
+  EXPECT_EQ(w.Do(Seen({Over(0, echo), Over(1, Exit(1)), Over(2, telling)}, true)), kFailed);
+  EXPECT_EQ(w.step.failure->sentence.find("rank 0-2"), 0U) << w.step.failure->sentence;
+}
+
 TEST(Evidence, TheBadNodeIsTheOneThatFailed) {
   World w(2);
   w.RunAll();

@@ -116,6 +116,19 @@ TEST(Sight, AClockThatIsSetMovesDeadlinesAlong) {
   }
 }
 
+TEST(Sight, AClockThatIsSetLeavesAWindowsPauseAsLongAsItWas) {
+  for (const absl::Duration by : {absl::Hours(5), -absl::Hours(5)}) {
+    World w;
+    w.RunAll();
+    w.Do(PauseRequested{Holder::kWindow, absl::ZeroDuration()});
+    ASSERT_EQ(w.Do(Seen({Over(0, Exit(143, 5000, SignalledBy::kTpd))}, true)), kPaused);
+    const absl::Duration paused = w.now - w.step.entered_at;
+    w.now += by;
+    FoldClockSet(w.step, by);
+    EXPECT_EQ(w.now - w.step.entered_at, paused);
+  }
+}
+
 TEST(Sight, AClockThatIsSetIsNoTimeThatWasSeen) {
   World w;
   w.RunAll();

@@ -25,6 +25,11 @@ class Ends(DeploymentTest):
         self.assertEqual(self.d.wait(run), 1)
         self.assert_ended(run, "FAILED", "user_exit", ["exit 137"])
 
+    def test_what_its_log_says_is_part_of_the_reason(self):
+        run = self.d.submit("sh", "-c", "echo 'RuntimeError: CUDA out of memory. Tried to allocate 2 GiB' >&2; exit 1")
+        self.assertEqual(self.d.wait(run), 1)
+        self.assert_ended(run, "FAILED", "user_oom", ["exit 1", "its log says CUDA out of memory"])
+
     def test_sigkill_on_the_job_names_the_signal(self):
         run = self.d.submit("sh", "-c", "kill -9 $$")
         self.assertEqual(self.d.wait(run), 1)

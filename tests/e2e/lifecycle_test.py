@@ -73,12 +73,18 @@ class Training(DeploymentTest):
         for loss in ("final_loss", "held_out_loss"):
             self.assertLess(abs(ended[loss] / expected[loss] - 1), 0.01, loss)
 
+    def assert_told_what_it_lost(self, run):
+        lost = wait_until(lambda: [e for e in self.d.json("events", run)["events"] if e["event"] == "checkpoint"], what="what it lost")
+        self.assertRegex(lost[0]["note"], r"^newest checkpoint \S*step-\d+\.ckpt: \S+ of work is done again$")
+        self.assertRegex(self.d.tp("show", run).stdout.decode(), r"checkpoint +\S*step-\d+\.ckpt: \S+ of work is done")
+
     def test_paused_at_a_random_step_and_resumed(self):
         run = self.train()
         stop_at = random.randint(20, STEPS // 2)
         wait_until(lambda: self.steps_done(run) >= stop_at, what=f"step {stop_at}")
         self.d.tp("pause", run)
         wait_until(lambda: self.d.show(run)["state"] == "PAUSED", what="PAUSED")
+        self.assert_told_what_it_lost(run)
         self.d.tp("resume", run)
         self.assert_trained_alike(run)
         self.assertEqual(self.d.show(run)["retry_count"], 0, "a pause is no failure")

@@ -61,6 +61,11 @@ class AttemptReaderTest : public ::testing::Test {
                 "term_signal=0\nsignalled=no\n",
                 nonce);
   }
+  void WriteFailed(int pool, int rank) {
+    WriteRecord(fmt::format("{}-{}.exit", pool, rank), pool, rank,
+                "started_boot_us=1\nstarted_unix_us=2\nended_boot_us=3\nended_unix_us=4\nexit=exited\ncode=1\n"
+                "term_signal=0\nsignalled=no\n");
+  }
   void WriteBeat(int pool, int rank, int count) {
     WriteRecord(fmt::format("{}-{}.heartbeat", pool, rank), pool, rank,
                 fmt::format("count={:020}\nbeat_boot_us=1\nbeat_unix_us=2\n", count));
@@ -71,6 +76,35 @@ class AttemptReaderTest : public ::testing::Test {
 
   TempDir dir_;
 };
+
+TEST_F(AttemptReaderTest, AFailedRanksLogIsLookedAt) {
+  Own();
+  WriteText(dir_.At("0-0.log"), "CUDA out of memory\n");
+  WriteText(dir_.At("0-1.log"), "CUDA out of memory\n" + std::string(70'000, '.'));
+  WriteFailed(0, 0);
+  WriteFailed(0, 1);
+  WriteEnded(1, 0);
+  AttemptReader reader = Reader();
+  const auto files = reader.Read();
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ((*files)->ranks[0].ended->log_mark, LogMark::kCudaOutOfMemory);
+  EXPECT_EQ((*files)->ranks[1].ended->log_mark, LogMark::kNone) << "only the end counts";
+  EXPECT_EQ((*files)->ranks[2].ended->log_mark, LogMark::kNone);
+}
+
+TEST_F(AttemptReaderTest, WhatStandsInTheLogsPlaceHoldsUpNothing) {
+  Own();
+  fs::create_symlink("/etc/passwd", dir_.At("0-0.log"));
+  fs::create_directory(dir_.At("0-1.log"));
+  ASSERT_EQ(mkfifo(dir_.At("1-0.log").c_str(), 0600), 0);
+  WriteFailed(0, 0);
+  WriteFailed(0, 1);
+  WriteFailed(1, 0);
+  AttemptReader reader = Reader();
+  const auto files = reader.Read();
+  ASSERT_TRUE(files.ok()) << files.status();
+  for (const RankFiles& rank : (*files)->ranks) EXPECT_EQ(rank.ended->log_mark, LogMark::kNone);
+}
 
 TEST_F(AttemptReaderTest, AMissingDirectoryIsAnAttemptWithoutFiles) {
   AttemptReader reader(kKey, dir_.At("none"), {1}, {});

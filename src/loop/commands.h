@@ -141,7 +141,7 @@ using WhatIfReply = std::function<void(absl::StatusOr<WhatIfAnswer>)>;
 // A run as the loop sees it now, with what holds its queued steps.
 struct LiveRun {
   core::RunWithSteps run;
-  std::vector<std::vector<core::GateVerdict>> gates;  // by step; empty unless QUEUED
+  std::vector<std::vector<core::GateVerdict>> gates;  // by step; empty unless QUEUED or in quarantine
   std::vector<core::ResolvedShape> shapes;            // by step; the frozen one while there is an attempt
   // By step, where asked for: what would let it start, `h200:8 would start now`.
   std::vector<std::vector<std::string>> hints = {};

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "core/apply.h"
 #include "core/correction.h"
+#include "core/gates.h"
 #include "core/launch_plan.h"
 #include "core/registry.h"
 #include "core/run.h"
@@ -232,12 +233,18 @@ class Loop {
   void Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event);
   void LogTaken(const core::Step& step, const core::Event& event, const std::vector<core::Taken>& taken);
   void Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to, std::string note);
-  void Quarantine(core::StepRef ref, const absl::Status& why);
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
   void Forget(const core::RunWithSteps& run);
   void RememberOver(const core::RunWithSteps& run);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
   core::Step* FindStep(core::StepRef ref);
+
+  // Jobs that no event can be applied to (loop_quarantine.cc)
+  bool Deliver(core::StepRef ref, const core::Event& event);
+  void Quarantine(core::StepRef ref, const absl::Status& why);
+  bool LiftQuarantine(core::RunWithSteps& run);
+  void DeliverAgain(core::StepRef ref);
+  std::optional<core::GateVerdict> QuarantineOf(core::StepRef ref) const;
 
   // What waits for something else (loop_dependents.cc)
   void FollowDependents(const core::RunWithSteps& run, const core::Step& step);
@@ -302,7 +309,9 @@ class Loop {
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
   Timers<core::StepRef> window_timers_;              // which a window may pause or resume, and when
-  std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
+  std::map<core::StepRef, std::string> last_notes_;   // as logged, of live runs
+  std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why
+  std::set<int64_t> unheard_;                         // of outbox_: answered while its step was in quarantine
   Counters counters_;
 };
 

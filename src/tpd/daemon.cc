@@ -15,6 +15,7 @@
 #include "auth/identity.h"
 #include "auth/secret_file.h"
 #include "backends/local/local_backend.h"
+#include "base/fault_point.h"
 #include "base/human_bytes.h"
 #include "base/status.h"
 #include "core/card_check.h"
@@ -126,6 +127,7 @@ absl::Status Daemon::LoadConfiguration() {
 absl::Status Daemon::OpenStores() {
   TP_ASSIGN_OR_RETURN(store_, store::OpenStore(store::StorePaths{.database_directory = options_.data_directory,
                                                                  .lock_directory = storage_root_}));
+  ReachFaultPoint(FaultPoint::kStartLocked);
   if (const auto& restored = store_.restored) {
     spdlog::warn(
         "the database is older than {}/tpd.lock remembers: a backup was restored. Epoch {} begins, run numbers "
@@ -133,7 +135,9 @@ absl::Status Daemon::OpenStores() {
         storage_root_, restored->epoch, restored->next_run);
     TP_RETURN_IF_ERROR(store_.store->BeginEpoch(restored->epoch, restored->next_run));
   }
+  ReachFaultPoint(FaultPoint::kBeforeBallast);
   const absl::Status ballast = store::KeepBallast(options_.data_directory + "/ballast", kBallastBytes);
+  ReachFaultPoint(FaultPoint::kAfterBallast);
   if (!ballast.ok()) spdlog::warn("no ballast against a full disk: {}", Message(ballast));
   return absl::OkStatus();
 }
@@ -142,8 +146,10 @@ absl::Status Daemon::OpenSnapshots() {
   snapshot::Limits limits;
   limits.max_bytes = config().snapshots.max_bytes;
   limits.max_user_bytes = config().snapshots.max_user_bytes;
+  if (options_.collect_after) limits.grace = *options_.collect_after;
   TP_ASSIGN_OR_RETURN(snapshots_, snapshot::Store::Open(storage_root_, limits, [] { return absl::Now(); }));
   snapshot::CollectorOptions options;
+  if (options_.collect_after) options.interval = *options_.collect_after;
   options.needed = [this]() -> absl::StatusOr<absl::flat_hash_set<std::string>> {
     TP_ASSIGN_OR_RETURN(const std::vector<std::string> ids, store_.reader->NeededSnapshots());
     return absl::flat_hash_set<std::string>(ids.begin(), ids.end());
@@ -167,9 +173,12 @@ absl::Status Daemon::EnterBootstrapToken() {
                          .run = 0,
                          .detail = "token " + row.id,
                          .revision = txn.meta.revision});
+    ReachFaultPoint(FaultPoint::kBeforeTokenCommit);
     TP_RETURN_IF_ERROR(store_.store->Commit(txn));
+    ReachFaultPoint(FaultPoint::kAfterTokenCommit);
   }
   TP_ASSIGN_OR_RETURN(loaded_, store_.store->Load());
+  ReachFaultPoint(FaultPoint::kStartLoaded);
   for (const store::StorageUseRow& use : loaded_.storage_use) measured_owners_.insert(use.owner);
   return absl::OkStatus();
 }
@@ -244,7 +253,6 @@ loop::ThreadHooks Daemon::MakeHooks() {
     const auto released = store::ReleaseBallast(path);
     if (released.ok() && *released) spdlog::error("the disk is full: the ballast was given up, make room now");
   };
-  hooks.commit_point = options_.commit_point;
   return hooks;
 }
 
@@ -295,8 +303,10 @@ absl::Status Daemon::StartServer() {
                          }};
   TP_ASSIGN_OR_RETURN(server_, api::Server::Start(std::move(options), std::move(parts)));
   loop_thread_->Start();
+  ReachFaultPoint(FaultPoint::kStartDelivered);
   TP_RETURN_IF_ERROR(WriteClientFile(options_.data_directory, server_->address(), TokenFile()));
   server_->SetServing(true);
+  ReachFaultPoint(FaultPoint::kStartServing);
   StartWatching();
   return StartScanning();
 }

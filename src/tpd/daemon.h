@@ -1,15 +1,15 @@
 // A whole tpd: configuration, store, backends, loop and API, put together and taken apart in order.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "api/loop_port.h"
 #include "api/server.h"
 #include "backends/driver/driver.h"
@@ -28,7 +28,8 @@ struct DaemonOptions {
   std::string config_directory;  // empty: the built-in files
   std::string rank_binary;
   std::string version;
-  std::function<void(int64_t commit, loop::CommitPoint point)> commit_point;  // may be empty
+  // Snapshots that no run needs go after this long instead of hours; for crash tests.
+  std::optional<absl::Duration> collect_after;
 };
 
 // Used by one thread.

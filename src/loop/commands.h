@@ -105,8 +105,17 @@ struct HoldWindowOpen {
   std::optional<absl::Time> until;
 };
 
+// For admins: objects of engines that no live attempt owns are ended.
+struct SweepOrphans {
+  struct Orphan {
+    std::string backend;
+    AttemptTarget target;
+  };
+  std::vector<Orphan> orphans;
+};
+
 using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
-                            ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen>;
+                            ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen, SweepOrphans>;
 
 // A mutating call. Who may do it is checked by the loop against the run's owner: owners their own,
 // operators and admins any; PERMISSION_DENIED.

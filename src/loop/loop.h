@@ -42,6 +42,9 @@ struct Settings {
   int max_launches_per_turn = 256;
 };
 
+// The event of a step that is held because none could be applied to it.
+inline constexpr char kQuarantined[] = "quarantined";
+
 // An answer to an outbox row, or what was seen of a tracked attempt.
 struct EffectAnswered {
   int64_t outbox_id = 0;
@@ -185,6 +188,10 @@ class Loop {
   void OweRemoval(const core::Run& run);
   void LogOver(const core::RunWithSteps& run, std::string_view event, std::string note);
 
+  // Orphans (loop_reconcile.cc)
+  absl::StatusOr<Answer> Sweep(const Command& command, const SweepOrphans& sweep);
+  void OweSweep(const core::AttemptRef& attempt, const SweepOrphans::Orphan& orphan);
+
   // Quota and windows: what admins set, where users stand (loop_quota.cc)
   struct Edit {
     plan::Change change;
@@ -308,7 +315,7 @@ class Loop {
   std::deque<Requests::iterator> request_order_;
   std::map<int64_t, std::string> over_;  // runs that left memory, and what they were then
   std::deque<int64_t> over_order_;
-  Timers<core::StepRef> window_timers_;              // which a window may pause or resume, and when
+  Timers<core::StepRef> window_timers_;               // which a window may pause or resume, and when
   std::map<core::StepRef, std::string> last_notes_;   // as logged, of live runs
   std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why
   std::set<int64_t> unheard_;                         // of outbox_: answered while its step was in quarantine

@@ -20,7 +20,7 @@ void Loop::Quarantine(core::StepRef ref, const absl::Status& why) {
   if (!step) return;
   std::string note(Message(why));
   quarantined_[ref] = note;
-  if (note != last_notes_[ref]) Log(*step, "quarantined", step->state, step->state, std::move(note));
+  if (note != last_notes_[ref]) Log(*step, kQuarantined, step->state, step->state, std::move(note));
 }
 
 bool Loop::LiftQuarantine(core::RunWithSteps& run) {

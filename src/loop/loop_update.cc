@@ -29,8 +29,7 @@ absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& upd
   TP_RETURN_IF_ERROR(CheckMayChange(command.who, run.run));
   TP_RETURN_IF_ERROR(CheckVersion(run, update.expected_version));
   const core::Reviser by = ReviserOf(command.who, run.run);
-  TP_ASSIGN_OR_RETURN(const std::vector<std::string> changes,
-                      core::Revise(run, update.revision, by, *registry_));
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> changes, core::Revise(run, update.revision, by, *registry_));
   Answer answer;
   answer.run = run.run.n;
   answer.run_id = run.run.id();

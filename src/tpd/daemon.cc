@@ -32,7 +32,7 @@ namespace {
 constexpr int64_t kBallastBytes = int64_t{32} << 20;
 // Below this much free space no new work is taken; running work goes on.
 constexpr int64_t kFreeSpaceMark = int64_t{128} << 20;
-constexpr absl::Duration kStalledTooLong = absl::Seconds(10);
+constexpr absl::Duration kInventoryLimit = absl::Seconds(30);
 constexpr size_t kNonceBytes = 16;
 constexpr size_t kPageKeyBytes = 32;
 constexpr char kLocalBackend[] = "local";
@@ -45,7 +45,9 @@ constexpr char kLocalBackend[] = "local";
 }
 
 void LogEvent(const store::EventRow& event) {
-  if (event.from == event.to && event.attempt == 0) {
+  if (event.event == loop::kQuarantined) {
+    spdlog::error("run {} step {} is in quarantine: {}", event.run, event.step + 1, event.note);
+  } else if (event.from == event.to && event.attempt == 0) {
     spdlog::info("run {} step {}: {}", event.run, event.step + 1, event.event);
   } else if (event.from != event.to) {
     spdlog::info("run {} step {} attempt {}: {} -> {} ({}){}{}", event.run, event.step + 1, event.attempt,
@@ -213,15 +215,22 @@ absl::Status Daemon::ReportStrangers() {
       if (step.attempt) known.insert(step.attempt->key);
     }
   }
-  for (const auto& [name, backend] : backends_) {
-    TP_ASSIGN_OR_RETURN(const std::vector<InventoryItem> items, backend->Inventory(absl::Now() + absl::Seconds(30)));
-    for (const InventoryItem& item : items) {
-      if (known.contains(item.key)) continue;
-      spdlog::warn("backend {} has {}, which the restored database does not know{}", name, item.key,
-                   item.holds_cards ? "; it still holds its cards: end it by hand" : "");
-    }
+  TP_ASSIGN_OR_RETURN(const std::vector<core::SeenObject> seen, TakeInventory());
+  for (const core::SeenObject& object : seen) {
+    if (known.contains(object.key)) continue;
+    spdlog::warn("backend {} has {}, which the restored database does not know: tp admin reconcile lists it",
+                 object.backend, object.key);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<core::SeenObject>> Daemon::TakeInventory() const {
+  std::vector<core::SeenObject> seen;
+  for (const auto& [name, backend] : backends_) {
+    TP_ASSIGN_OR_RETURN(std::vector<InventoryItem> items, backend->Inventory(absl::Now() + kInventoryLimit));
+    for (InventoryItem& item : items) seen.push_back({name, std::move(item.key), std::move(item.target)});
+  }
+  return seen;
 }
 
 // Before anything is placed: what live attempts hold must fit the registry and each other. They keep it in any
@@ -293,6 +302,7 @@ absl::Status Daemon::StartServer() {
                          .configuration = *configuration_,
                          .registry = [this] { return configuration_->registry(); },
                          .now = [] { return absl::Now(); },
+                         .inventory = [this] { return TakeInventory(); },
                          .may_take_work = [this]() -> absl::Status {
                            const auto free = store::FreeBytes(options_.data_directory);
                            if (!free.ok() || *free >= kFreeSpaceMark) return absl::OkStatus();
@@ -345,6 +355,6 @@ void Daemon::Reload() {
   if (!status.ok()) spdlog::error("the configuration stays as it was: {}", Message(status));
 }
 
-void Daemon::CheckHealth() { server_->SetServing(loop_thread_->Stalled() < kStalledTooLong); }
+void Daemon::CheckHealth() { server_->SetServing(loop_thread_->Stalled() < options_.not_serving_after); }
 
 }  // namespace tp::tpd

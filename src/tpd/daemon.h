@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "api/loop_port.h"
 #include "api/server.h"
 #include "backends/driver/driver.h"
+#include "core/reconcile.h"
 #include "loop/loop.h"
 #include "loop/loop_thread.h"
 #include "snapshot/collector.h"
@@ -30,6 +32,8 @@ struct DaemonOptions {
   std::string version;
   // Snapshots that no run needs go after this long instead of hours; for crash tests.
   std::optional<absl::Duration> collect_after;
+  // Readiness fails once the loop has had work for so long and done none of it.
+  absl::Duration not_serving_after = absl::Seconds(10);
 };
 
 // Used by one thread.
@@ -59,6 +63,7 @@ class Daemon {
   absl::Status EnterBootstrapToken();
   absl::Status StartBackends();
   absl::Status ReportStrangers();
+  absl::StatusOr<std::vector<core::SeenObject>> TakeInventory() const;
   void CrossCheckCards() const;
   absl::Status StartLoop();
   absl::Status StartServer();

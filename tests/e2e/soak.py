@@ -23,7 +23,7 @@ FIXTURE = Path(__file__).resolve().parents[1] / "store" / "fixtures" / "0001.sql
 USAGE_LIMIT_MS = 50
 MOST_OPEN = 14
 LIFE_S = 12  # for a life to come to its point
-MISSES = 6  # lives that did not come to it, until the soak gives the point up
+MISSES = 20  # lives that did not come to it, until the soak gives the point up
 END_S = 120  # for everything to come to its end, once nothing is killed any more
 LONG_MS = 900_000
 COLLECT_AFTER_MS = 700
@@ -57,7 +57,7 @@ RELOAD = {"before-reload", "reload-in-force", "after-reload"}
 FENCE = {"before-fence", "after-fence", "before-fence-claim", "after-fence-claim"}
 # What brings a load to a point sooner than chance does.
 WANTED_ACTION = {
-    "before-fence-close": "stop", "after-fence-close": "stop",
+    "before-fence-close": "insist", "after-fence-close": "insist",
     "before-rank-signal": "stop", "after-rank-signal": "stop", "before-signal": "stop", "after-signal": "stop",
     "before-pause-file": "pause", "after-pause-file": "pause",
     "before-reap": "lose", "after-reap": "lose",
@@ -199,6 +199,12 @@ class Load:
     def stop(self):
         if not self.steer("stop", self.in_state("RUNNING", kinds=("long", "stubborn"))):
             if self.wanted == "stop" and len(self.open()) < 2 * MOST_OPEN:
+                self.submit("stubborn")
+
+    def insist(self):
+        """On a job that ends by KILL only."""
+        if not self.steer("stop", self.in_state("RUNNING", kinds=("stubborn",))):
+            if len(self.open()) < 2 * MOST_OPEN:
                 self.submit("stubborn")
 
     def pause(self):
@@ -483,11 +489,11 @@ class Soak:
 
     def next_point(self, points):
         """Among those with the fewest kills; none: all were given up."""
-        left = [p for p in points if self.misses[p] < MISSES or self.kills[p]]
+        left = [p for p in points if self.misses[p] < MISSES]
         if not left:
             return None
-        fewest = min(self.kills[p] + self.misses[p] for p in left)
-        return self.rng.choice([p for p in left if self.kills[p] + self.misses[p] == fewest])
+        fewest = min(self.kills[p] for p in left)
+        return self.rng.choice([p for p in left if self.kills[p] == fewest])
 
     def one_life(self, deployment, load, point):
         with load.lock:

@@ -1,4 +1,4 @@
-// tp admin, and of it reload and registry status: the server's configuration.
+// tp admin, and of it what is about the server as a whole: reload, registry status, reconcile.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include "cli/answer.h"
 #include "cli/commands/commands.h"
 #include "cli/render/configuration.h"
+#include "cli/render/reconcile.h"
 
 namespace tp::cli {
 namespace {
@@ -41,6 +42,21 @@ absl::StatusOr<ExitCode> ShowRegistryStatus(Context& context) {
   return Show(context, answer);
 }
 
+absl::StatusOr<ExitCode> Reconcile(Context& context, bool dry_run) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  v1::ReconcileRequest request;
+  request.set_dry_run(dry_run);
+  request.set_request_id(NewRequestId());
+  TP_ASSIGN_OR_RETURN(const v1::ReconcileResponse response, client->Call(&v1::SystemService::Stub::Reconcile, request));
+  Answer answer;
+  answer.table = [&](bool) { return ReconcilePage(response, context.terminal()); };
+  answer.fill = [&](Json& document) {
+    document["dry_run"] = dry_run;
+    document.update(ToJson(response));
+  };
+  return Show(context, answer);
+}
+
 }  // namespace
 
 void AddAdminCommands(CLI::App& app, Context& context) {
@@ -56,6 +72,11 @@ void AddAdminCommands(CLI::App& app, Context& context) {
   registry->add_subcommand("status", "Its version, and whether the files say something else")->callback([&context] {
     context.action = ShowRegistryStatus;
   });
+  CLI::App* reconcile = admin->add_subcommand("reconcile", "End what engines hold and no live attempt owns");
+  auto only_list = std::make_shared<bool>(false);
+  reconcile->add_flag("--dry-run", *only_list, "Say what would be ended; end nothing");
+  reconcile->callback(
+      [&context, only_list] { context.action = [only_list](Context& c) { return Reconcile(c, *only_list); }; });
   AddAdminQuotaCommands(*admin, context);
   AddAdminWindowCommands(*admin, context);
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Capabilities {
 struct InventoryItem {
   std::string key;
   bool holds_cards = false;
+  // What orders to it need; nothing: not known, as of a launch that nobody has claimed yet.
+  std::optional<AttemptTarget> target = std::nullopt;
 };
 
 class Backend {
@@ -59,7 +62,7 @@ class Backend {
   // Takes the engine's object away, never its records. Gone already is OK.
   virtual absl::Status Remove(const AttemptTarget& target, absl::Time deadline) = 0;
 
-  // All objects of this deployment, of all epochs.
+  // All objects of this deployment, of all epochs. For a start and for an admin who asks: also from their threads.
   virtual absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) = 0;
 
   // `wake` may be called from any thread whenever something may have changed at the attempt with that

@@ -93,7 +93,7 @@ FOLDERS = [
     _folder("tests/cli", TESTED, TEST_LIBS, RPC, "api cli cli11"),
     _folder("tests/e2e", TESTED, TEST_LIBS, RPC, "cli tests/bench"),
     _folder("tests/fuzz", "base config cli"),
-    _folder("tests/tpd", TESTED, TEST_LIBS, "api tpd"),
+    _folder("tests/tpd", TESTED, TEST_LIBS, RPC, "api tpd"),
 ]
 
 

@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "api/configuration_port.h"
 #include "api/forecast.h"
@@ -17,6 +19,7 @@
 #include "api/worker_pool.h"
 #include "auth/authenticator.h"
 #include "core/launch_plan.h"
+#include "core/reconcile.h"
 #include "core/registry.h"
 #include "core/step.h"
 #include "store/store.h"
@@ -43,6 +46,7 @@ struct Context {
   ConfigurationPort& configuration;
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<absl::Time()> now;
+  std::function<absl::StatusOr<std::vector<core::SeenObject>>()> inventory;  // of all engines; blocks
   std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused
   ServerFacts facts;
   PageTokens page_tokens;

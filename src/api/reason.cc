@@ -8,8 +8,7 @@
 namespace tp::api {
 namespace {
 
-std::string QueuedReason(const std::vector<core::GateVerdict>& gates) {
-  if (gates.empty()) return "no gate is closed: it is about to launch";
+std::string GateReason(const std::vector<core::GateVerdict>& gates) {
   std::string reason = fmt::format("{}: {}", core::Name(gates[0].gate), gates[0].sentence);
   if (gates.size() > 1) reason += fmt::format(" (and {} more)", gates.size() - 1);
   return reason;
@@ -47,9 +46,10 @@ bool HasWord(const core::Step& step, core::RunWord word) { return core::Name(ste
 }  // namespace
 
 std::string StepReason(const core::Step& step, const std::vector<core::GateVerdict>& gates) {
+  if (!gates.empty()) return GateReason(gates);  // a quarantine holds in any state
   switch (step.state) {
     case core::JobState::kQueued:
-      return QueuedReason(gates);
+      return "no gate is closed: it is about to launch";
     case core::JobState::kSubmitted:
       return "being handed to its engine";
     case core::JobState::kPending:

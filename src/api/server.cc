@@ -47,6 +47,7 @@ struct Server::State {
                 .configuration = parts.configuration,
                 .registry = std::move(parts.registry),
                 .now = parts.now,
+                .inventory = std::move(parts.inventory),
                 .may_take_work = std::move(parts.may_take_work),
                 .facts = std::move(options.facts),
                 .page_tokens = PageTokens(std::move(options.page_token_key)),

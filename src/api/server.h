@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "api/configuration_port.h"
 #include "api/context.h"
 #include "api/loop_port.h"
+#include "core/reconcile.h"
 #include "core/registry.h"
 #include "loop/commands.h"
 #include "store/store.h"
@@ -41,6 +43,10 @@ struct ServerParts {
   ConfigurationPort& configuration;
   std::function<std::shared_ptr<const core::Registry>()> registry;  // thread-safe
   std::function<absl::Time()> now;                                  // thread-safe
+  // Thread-safe, may block: what all engines hold of this deployment, of all epochs.
+  std::function<absl::StatusOr<std::vector<core::SeenObject>>()> inventory = [] {
+    return std::vector<core::SeenObject>();
+  };
   // Thread-safe. RESOURCE_EXHAUSTED with the reason while submissions and uploads are refused.
   std::function<absl::Status()> may_take_work = [] { return absl::OkStatus(); };
 };

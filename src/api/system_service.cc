@@ -2,12 +2,14 @@
 
 #include <string>
 
+#include "api/reconcile.h"
 #include "api/reload.h"
 
 namespace tp::api {
 namespace {
 
 constexpr std::string_view kGetServerInfo = "/tp.v1.SystemService/GetServerInfo";
+constexpr std::string_view kReconcile = "/tp.v1.SystemService/Reconcile";
 constexpr std::string_view kReloadConfiguration = "/tp.v1.SystemService/ReloadConfiguration";
 constexpr std::string_view kWhoAmI = "/tp.v1.SystemService/WhoAmI";
 
@@ -48,6 +50,14 @@ grpc::ServerUnaryReactor* SystemService::ReloadConfiguration(grpc::CallbackServe
                   [=, this](const Call& call, const Done& done) {
                     tp::api::ReloadConfiguration(context_, call, *request, response, done);
                   });
+}
+
+grpc::ServerUnaryReactor* SystemService::Reconcile(grpc::CallbackServerContext* server_context,
+                                                   const v1::ReconcileRequest* request,
+                                                   v1::ReconcileResponse* response) {
+  return RunUnary(context_, context_.files, server_context, kReconcile, [=, this](const Call& call, const Done& done) {
+    tp::api::Reconcile(context_, call, *request, response, done);
+  });
 }
 
 }  // namespace tp::api

@@ -20,6 +20,9 @@ class SystemService final : public v1::SystemService::CallbackService {
                                                 const v1::ReloadConfigurationRequest* request,
                                                 v1::ReloadConfigurationResponse* response) override;
 
+  grpc::ServerUnaryReactor* Reconcile(grpc::CallbackServerContext* server_context, const v1::ReconcileRequest* request,
+                                      v1::ReconcileResponse* response) override;
+
  private:
   Context& context_;
 };

@@ -52,6 +52,7 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.SystemService/GetServerInfo", Role::kViewer},
     {"/tp.v1.SystemService/WhoAmI", Role::kViewer},
     {"/tp.v1.SystemService/ReloadConfiguration", Role::kAdmin},
+    {"/tp.v1.SystemService/Reconcile", Role::kAdmin},
 };
 
 bool IsTheirsOrOperator(const Identity& caller, std::string_view owner) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "auth/digest.h"
+#include "base/fault_point.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -46,7 +47,10 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
 absl::Status WriteSecretFile(const std::string& path, std::string_view content) {
   const std::filesystem::path where(path);
   TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(where.parent_path().string()));
-  return ReplaceFile(directory, where.filename().string(), content, 0600, Sync::kDurable);
+  ReachFaultPoint(FaultPoint::kBeforeSecretFile);
+  TP_RETURN_IF_ERROR(ReplaceFile(directory, where.filename().string(), content, 0600, Sync::kDurable));
+  ReachFaultPoint(FaultPoint::kAfterSecretFile);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> LoadOrCreateKey(const std::string& path, size_t bytes) {

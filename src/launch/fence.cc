@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fault_point.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
@@ -30,8 +31,10 @@ absl::StatusOr<FenceResult> TryFence(const AttemptTarget& target, const std::str
   TP_ASSIGN_OR_RETURN(const Directory directory, MakeAttemptDirectory(target, storage_root));
   TP_ASSIGN_OR_RETURN(const HostIdentity host, ReadHostIdentity());
   const std::string claim = RenderFenceClaim(target.key, host.host, host.boot_id);
+  ReachFaultPoint(FaultPoint::kBeforeFenceClaim);
   // The answer of link() may be lost on the way while the link was made: what counts is the content.
   const absl::Status linked = LinkNewFile(directory, kAttemptClaim, claim, 0660, Sync::kDurable).status();
+  ReachFaultPoint(FaultPoint::kAfterFenceClaim);
   TP_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, ReadSmallFile(directory, kAttemptClaim, kMaxRecordBytes));
   if (!bytes) return linked.ok() ? NotFound("{} is not there after linking it", directory.At(kAttemptClaim)) : linked;
   std::optional<AttemptClaim> found = ParseAttemptClaim(*bytes, target.key);
@@ -52,19 +55,25 @@ FenceResult FenceAttempt(const AttemptTarget& target, const std::string& storage
 absl::Status CloseFence(const std::string& attempt_dir) {
   TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(attempt_dir));
   const std::string path = directory.At(kFence);
+  ReachFaultPoint(FaultPoint::kBeforeFenceClose);
   const UniqueFd fd(openat(directory.fd.get(), kFence, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660));
   if (!fd.valid()) return ErrnoStatus(errno, "open", path);
   TP_RETURN_IF_ERROR(WriteAll(fd.get(), kClosed, path));
   if (ftruncate(fd.get(), static_cast<off_t>(kClosed.size())) != 0 || fsync(fd.get()) != 0) {
     return ErrnoStatus(errno, "close the fence", path);
   }
-  return SyncDirectory(directory);
+  TP_RETURN_IF_ERROR(SyncDirectory(directory));
+  ReachFaultPoint(FaultPoint::kAfterFenceClose);
+  return absl::OkStatus();
 }
 
 absl::Status AnnouncePause(const std::string& attempt_dir) {
   TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(attempt_dir));
+  ReachFaultPoint(FaultPoint::kBeforePauseFile);
   const UniqueFd fd(openat(directory.fd.get(), "pause", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660));
-  return fd.valid() ? absl::OkStatus() : ErrnoStatus(errno, "create", directory.At("pause"));
+  if (!fd.valid()) return ErrnoStatus(errno, "create", directory.At("pause"));
+  ReachFaultPoint(FaultPoint::kAfterPauseFile);
+  return absl::OkStatus();
 }
 
 }  // namespace tp::launch

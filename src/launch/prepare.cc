@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fault_point.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
@@ -37,7 +38,9 @@ absl::Status FillWork(const LaunchSpec& spec, const std::string& storage_root, c
                       const std::string& name) {
   TP_ASSIGN_OR_RETURN(const Directory work, MakeDirectoriesBeneath(attempt.path, name, kDirectoryMode));
   if (spec.snapshot_id.empty()) return absl::OkStatus();
+  ReachFaultPoint(FaultPoint::kBeforeCheckout);
   absl::Status filled = snapshot::Checkout(storage_root, spec.snapshot_id, work.path).status();
+  ReachFaultPoint(FaultPoint::kAfterCheckout);
   if (absl::IsNotFound(filled) || absl::IsDataLoss(filled)) {
     return NotFound("the snapshot of {} is gone ({}): submit again", spec.run_id, Message(filled));
   }
@@ -82,10 +85,15 @@ absl::Status PrepareAttempt(const LaunchSpec& spec, const std::string& storage_r
   TP_RETURN_IF_ERROR(MakeUnderRoot(storage_root, paths.output_dir).status());
   TP_RETURN_IF_ERROR(MakeUnderRoot(storage_root, paths.results_dir).status());
   TP_ASSIGN_OR_RETURN(const Directory attempt, MakeUnderRoot(storage_root, paths.attempt_dir));
+  ReachFaultPoint(FaultPoint::kAttemptDirectoryMade);
   TP_RETURN_IF_ERROR(ProvideWork(spec, storage_root, attempt));
+  ReachFaultPoint(FaultPoint::kWorkProvided);
   TP_RETURN_IF_ERROR(ReplaceFile(attempt, "spec.json", RenderSpecJson(spec), kFileMode, Sync::kNone));
+  ReachFaultPoint(FaultPoint::kSpecWritten);
   TP_RETURN_IF_ERROR(WriteOverrides(spec, attempt));
-  return LinkNewFile(attempt, "fence", "open\n", kFileMode, Sync::kNone).status();
+  TP_RETURN_IF_ERROR(LinkNewFile(attempt, "fence", "open\n", kFileMode, Sync::kNone).status());
+  ReachFaultPoint(FaultPoint::kFenceOpened);
+  return absl::OkStatus();
 }
 
 }  // namespace tp::launch

@@ -106,8 +106,17 @@ struct HoldWindowOpen {
   std::optional<absl::Time> until;
 };
 
+// For admins: objects of engines that no live attempt owns are ended.
+struct SweepOrphans {
+  struct Orphan {
+    std::string backend;
+    AttemptTarget target;
+  };
+  std::vector<Orphan> orphans;
+};
+
 using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
-                            ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen>;
+                            ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen, SweepOrphans>;
 
 // A mutating call. Several may be posted together: they are carried out in one turn and so are in one commit, each
 // taken or refused by itself, and answered without `live`. Who may do it is checked by the loop against the run's
@@ -143,7 +152,7 @@ using WhatIfReply = std::function<void(absl::StatusOr<WhatIfAnswer>)>;
 // A run as the loop sees it now, with what holds its queued steps.
 struct LiveRun {
   core::RunWithSteps run;
-  std::vector<std::vector<core::GateVerdict>> gates;  // by step; empty unless QUEUED
+  std::vector<std::vector<core::GateVerdict>> gates;  // by step; empty unless QUEUED or in quarantine
   std::vector<core::ResolvedShape> shapes;            // by step; the frozen one while there is an attempt
   // By step, where asked for: what would let it start, `h200:8 would start now`.
   std::vector<std::vector<std::string>> hints = {};

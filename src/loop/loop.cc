@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/fault_point.h"
 #include "base/overloaded.h"
 #include "base/status.h"
 #include "core/fold.h"
@@ -60,6 +61,7 @@ void Loop::Recover() {
       if (step.attempt) sink_.Track(step.attempt->shape.backend, TargetOf(run, step, *step.attempt));
     }
   }
+  ReachFaultPoint(FaultPoint::kStartTracked);
   for (const auto& [id, row] : outbox_) {
     if (row.kind == store::OutboxKind::kLaunch) {
       // Sent or not, nobody knows: it is looked up, never sent a second time.
@@ -176,14 +178,13 @@ void Loop::TakeRegistry(std::shared_ptr<const core::Registry> registry) {
 void Loop::TakeObserved(const AttemptObserved& observed) {
   const auto found = by_key_.find(observed.key);
   if (found == by_key_.end()) return TakeLate(observed);  // the attempt has been left
-  const core::StepRef ref = found->second;
-  if (absl::Status status = ApplyTo(ref, core::Observed{observed.observation}); !status.ok()) Quarantine(ref, status);
+  Deliver(found->second, core::Observed{observed.observation});
 }
 
 void Loop::TakeTimers() {
   while (const auto due = timers_.Due(now_)) {
     const auto& [at, ref] = *due;
-    if (absl::Status status = ApplyTo(ref, core::TimerFired{}); !status.ok()) Quarantine(ref, status);
+    Deliver(ref, core::TimerFired{});
     // Nothing came of it: it is set again by the step's next event, or it would be due for ever.
     if (timers_.Of(ref) == at) timers_.Drop(ref);
   }

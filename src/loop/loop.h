@@ -21,6 +21,7 @@
 #include "core/apply.h"
 #include "core/checkpoint.h"
 #include "core/correction.h"
+#include "core/gates.h"
 #include "core/launch_plan.h"
 #include "core/registry.h"
 #include "core/run.h"
@@ -41,6 +42,9 @@ struct Settings {
   int max_messages_per_turn = 256;
   int max_launches_per_turn = 256;
 };
+
+// The event of a step that is held because none could be applied to it.
+inline constexpr char kQuarantined[] = "quarantined";
 
 // An answer to an outbox row, or what was seen of a tracked attempt.
 struct EffectAnswered {
@@ -200,6 +204,10 @@ class Loop {
   void OweRemoval(const core::Run& run);
   void LogOver(const core::RunWithSteps& run, std::string_view event, std::string note);
 
+  // Orphans (loop_reconcile.cc)
+  absl::StatusOr<Answer> Sweep(const Command& command, const SweepOrphans& sweep);
+  void OweSweep(const core::AttemptRef& attempt, const SweepOrphans::Orphan& orphan);
+
   // Quota and windows: what admins set, where users stand (loop_quota.cc)
   struct Edit {
     plan::Change change;
@@ -258,12 +266,18 @@ class Loop {
   void Replace(core::RunWithSteps& run, core::Step& step, core::Transition transition, const core::Event& event);
   void LogTaken(const core::Step& step, const core::Event& event, const std::vector<core::Taken>& taken);
   void Log(const core::Step& step, std::string_view event, core::JobState from, core::JobState to, std::string note);
-  void Quarantine(core::StepRef ref, const absl::Status& why);
   void Reindex(const core::RunWithSteps& run, const core::Step& step);
   void Forget(const core::RunWithSteps& run);
   void RememberOver(const core::RunWithSteps& run);
   absl::Status CheckStored(const core::RunWithSteps& stored) const;
   core::Step* FindStep(core::StepRef ref);
+
+  // Jobs that no event can be applied to (loop_quarantine.cc)
+  bool Deliver(core::StepRef ref, const core::Event& event);
+  void Quarantine(core::StepRef ref, const absl::Status& why);
+  bool LiftQuarantine(core::RunWithSteps& run);
+  void DeliverAgain(core::StepRef ref);
+  std::optional<core::GateVerdict> QuarantineOf(core::StepRef ref) const;
 
   // What waits for something else (loop_dependents.cc)
   void FollowDependents(const core::RunWithSteps& run, const core::Step& step);
@@ -331,6 +345,8 @@ class Loop {
   std::map<core::StepRef, KnownCheckpoints> checkpoints_;
   absl::Time first_turn_at_;
   std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
+  std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why
+  std::set<int64_t> unheard_;                         // of outbox_: answered while its step was in quarantine
   Counters counters_;
 };
 

@@ -37,10 +37,7 @@ void Loop::AfterStepEnded(core::RunWithSteps& run) {
   for (core::Step& step : run.steps) {
     if (!Waits(step)) continue;
     const std::string why = core::WhyNever(run, step);
-    if (why.empty()) continue;
-    if (absl::Status status = ApplyTo(step.ref, core::DependencyFailed{why}); !status.ok()) {
-      Quarantine(step.ref, status);
-    }
+    if (!why.empty()) Deliver(step.ref, core::DependencyFailed{why});
   }
 }
 

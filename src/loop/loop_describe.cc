@@ -23,7 +23,7 @@ LiveRun Loop::Describe(const core::RunWithSteps& run) const {
   const core::Step* like = nullptr;  // the task that was judged last
   for (const core::Step& step : run.steps) {
     live.checkpoints.push_back(CheckpointsOf(step));
-    if (array && like && JudgedAlike(run, *like, step, now_)) {
+    if (array && like && !quarantined_.contains(step.ref) && JudgedAlike(run, *like, step, now_)) {
       const auto at = static_cast<size_t>(like->ref.step);
       live.gates.push_back(std::vector<core::GateVerdict>(live.gates[at]));
       live.shapes.push_back(core::ResolvedShape(live.shapes[at]));
@@ -35,6 +35,10 @@ LiveRun Loop::Describe(const core::RunWithSteps& run) const {
     if (step.state == core::JobState::kQueued) {
       gates = planner_.Verdicts(run, step, why.empty() ? &shape : nullptr, now_);
       like = &step;
+    }
+    if (auto held = QuarantineOf(step.ref)) {
+      gates.insert(gates.begin(), *std::move(held));
+      like = nullptr;
     }
     live.gates.push_back(std::move(gates));
     live.shapes.push_back(std::move(shape));

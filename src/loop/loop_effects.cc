@@ -127,6 +127,7 @@ void Loop::Done(int64_t outbox_id) {
     outbox_.erase(row);
   }
   outbox_failures_.erase(outbox_id);
+  unheard_.erase(outbox_id);
   batch_.txn.outbox_done.push_back(outbox_id);
   batch_.changed = true;
 }
@@ -137,10 +138,11 @@ void Loop::TakeAnswer(const EffectAnswered& answered) {
   const store::OutboxRow row = found->second;
   const auto live = by_key_.find(row.target.key);
   const auto apply = [&](const core::Event& event) {
-    Done(row.id);
-    if (live == by_key_.end()) return;
-    const core::StepRef ref = live->second;
-    if (absl::Status status = ApplyTo(ref, event); !status.ok()) Quarantine(ref, status);
+    if (live == by_key_.end() || Deliver(live->second, event)) {
+      Done(row.id);
+    } else {
+      unheard_.insert(row.id);
+    }
   };
   std::visit(Overloaded{
                  [&](const LaunchResult& result) { apply(core::LaunchAnswered{result}); },

@@ -16,6 +16,10 @@ void Loop::Plan() {
     if (start.ok() && !start->has_value()) return;
     if (start.ok() && TurnIsOver((*start)->step)) continue;
     const std::optional<core::StepRef> ref = start.ok() ? (*start)->step : planner_.judging();
+    if (ref && quarantined_.contains(*ref)) {
+      planner_.SetAside(*ref);
+      continue;
+    }
     const absl::Status status =
         start.ok() ? Guarded([&] { return Admit(**std::move(start)); }) : std::move(start).status();
     if (status.ok()) continue;

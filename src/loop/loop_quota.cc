@@ -8,14 +8,10 @@
 #include "base/human_bytes.h"
 #include "base/status.h"
 #include "loop/loop.h"
+#include "loop/principal.h"
 
 namespace tp::loop {
 namespace {
-
-absl::Status CheckAdmin(const Principal& who, std::string_view what) {
-  if (who.at_least(store::Role::kAdmin)) return absl::OkStatus();
-  return Error(absl::StatusCode::kPermissionDenied, "{} may not set {}: only admins can", who.user, what);
-}
 
 std::string TimeText(absl::Time at) {
   return std::string(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", at, absl::UTCTimeZone()));
@@ -82,7 +78,7 @@ void Loop::DropRule(int64_t id) {
 }
 
 absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const SetQuota& set) const {
-  TP_RETURN_IF_ERROR(CheckAdmin(who, "quota"));
+  TP_RETURN_IF_ERROR(CheckAdmin(who, "set quota"));
   TP_RETURN_IF_ERROR(CheckLimits(set, *registry_, now_));
   core::QuotaRule rule{.id = next_quota_rule_,
                        .user = set.user,
@@ -108,7 +104,7 @@ absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const SetQuota& se
 }
 
 absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const RemoveQuotaRule& remove) const {
-  TP_RETURN_IF_ERROR(CheckAdmin(who, "quota"));
+  TP_RETURN_IF_ERROR(CheckAdmin(who, "set quota"));
   for (const auto& [user, rules] : planner_.quotas().rules()) {
     for (const core::QuotaRule& rule : rules) {
       if (rule.id != remove.id) continue;
@@ -122,7 +118,7 @@ absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const RemoveQuotaR
 }
 
 absl::StatusOr<Loop::Edit> Loop::EditOf(const Principal& who, const HoldWindowOpen& hold) const {
-  TP_RETURN_IF_ERROR(CheckAdmin(who, "windows"));
+  TP_RETURN_IF_ERROR(CheckAdmin(who, "set windows"));
   const auto series = registry_->series.find(hold.series);
   if (series == registry_->series.end()) return NotFound("there is no series {}: see tp series", hold.series);
   if (series->second.windows.empty())

@@ -100,14 +100,6 @@ void Loop::Log(const core::Step& step, std::string_view event, core::JobState fr
   batch_.changed = true;
 }
 
-// An event that cannot be applied holds its own job, and nobody else's.
-void Loop::Quarantine(core::StepRef ref, const absl::Status& why) {
-  ++counters_.quarantined;
-  const core::Step* step = FindStep(ref);
-  std::string note(Message(why));
-  if (step && note != last_notes_[ref]) Log(*step, "quarantined", step->state, step->state, std::move(note));
-}
-
 void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
   if (const auto at = core::NextTimer(step)) {
     timers_.Set(step.ref, *at);
@@ -126,6 +118,7 @@ void Loop::Forget(const core::RunWithSteps& run) {
     window_timers_.Drop(step.ref);
     last_notes_.erase(step.ref);
     checkpoints_.erase(step.ref);
+    quarantined_.erase(step.ref);
   }
   ForgetDependencies(run);
   RememberOver(run);

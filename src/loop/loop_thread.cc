@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_point.h"
+
 namespace tp::loop {
 namespace {
 
@@ -225,8 +227,9 @@ void LoopThread::RunWriter() {
 }
 
 void LoopThread::Commit(const store::Txn& txn) {
-  const int64_t index = commits_.load() + 1;
-  if (hooks_.commit_point) hooks_.commit_point(index, CommitPoint::kBefore);
+  const bool corrects = !txn.corrections_done.empty();
+  if (corrects) ReachFaultPoint(FaultPoint::kBeforeCorrectionCommit);
+  ReachFaultPoint(FaultPoint::kBeforeCommit);
   absl::Status status = store_.Commit(txn);
   while (absl::IsResourceExhausted(status)) {
     if (hooks_.disk_full) hooks_.disk_full();
@@ -234,8 +237,9 @@ void LoopThread::Commit(const store::Txn& txn) {
     status = store_.Commit(txn);
   }
   if (!status.ok()) hooks_.fatal(status);
-  commits_.store(index);
-  if (hooks_.commit_point) hooks_.commit_point(index, CommitPoint::kAfter);
+  ++commits_;
+  ReachFaultPoint(FaultPoint::kAfterCommit);
+  if (corrects) ReachFaultPoint(FaultPoint::kAfterCorrectionCommit);
 }
 
 }  // namespace tp::loop

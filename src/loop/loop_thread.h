@@ -24,8 +24,6 @@
 
 namespace tp::loop {
 
-enum class CommitPoint : uint8_t { kBefore, kAfter };
-
 struct ThreadHooks {
   // The real-time clock, which others may set at any moment.
   std::function<absl::Time()> wall_clock = absl::Now;
@@ -34,8 +32,6 @@ struct ThreadHooks {
   std::function<void(const absl::Status&)> fatal;
   // The disk is full: make room (the ballast). Called again before each further try.
   std::function<void()> disk_full;
-  // Around each commit, counted from 1; for crash tests.
-  std::function<void(int64_t commit, CommitPoint point)> commit_point;
 };
 
 class LoopThread {

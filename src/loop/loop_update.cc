@@ -15,6 +15,8 @@ absl::Status CheckVersion(const core::RunWithSteps& run, const std::string& expe
                run.run.id());
 }
 
+constexpr char kOutOfQuarantine[] = "out of quarantine";
+
 }  // namespace
 
 absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& update) {
@@ -23,17 +25,19 @@ absl::StatusOr<Answer> Loop::Update(const Command& command, const UpdateRun& upd
   core::RunWithSteps run = live != runs_.end() ? live->second : update.stored;
   TP_RETURN_IF_ERROR(CheckMayChange(command.who, run.run));
   TP_RETURN_IF_ERROR(CheckVersion(run, update.expected_version));
-  TP_ASSIGN_OR_RETURN(const std::vector<std::string> changes,
-                      core::Revise(run, update.revision, ReviserOf(command.who, run.run), *registry_));
+  const core::Reviser by = ReviserOf(command.who, run.run);
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> changes, core::Revise(run, update.revision, by, *registry_));
   Answer answer;
   answer.run = run.run.n;
   answer.run_id = run.run.id();
   answer.note = changes.empty() ? "nothing changes" : fmt::format("{}", fmt::join(changes, "; "));
-  if (!changes.empty()) {
-    if (live != runs_.end()) {
-      ReplaceLive(std::move(run), answer.note);
-    } else {
-      WriteOver(run, answer.note);
+  if (live == runs_.end()) {
+    if (!changes.empty()) WriteOver(run, answer.note);
+  } else {
+    if (!changes.empty()) ReplaceLive(std::move(run), answer.note);
+    const bool releases = by.is_operator && update.revision.hold == false;
+    if (releases && LiftQuarantine(live->second)) {
+      answer.note = changes.empty() ? kOutOfQuarantine : fmt::format("{}; {}", answer.note, kOutOfQuarantine);
     }
   }
   Remember(command, answer);

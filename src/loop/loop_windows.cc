@@ -82,9 +82,7 @@ void Loop::TakeWindows() {
     const core::RunWithSteps& run = runs_.at(ref.run);
     const auto event =
         WithWindowShape(*step, [&](const core::ResolvedShape& shape) { return DueByWindow(run, *step, shape); });
-    if (event) {
-      if (absl::Status status = ApplyTo(ref, *event); !status.ok()) Quarantine(ref, status);
-    }
+    if (event) Deliver(ref, *event);
     const core::Step* after = FindStep(ref);
     if (!after || window_timers_.Of(ref)) continue;
     // Nothing came of what was due: it is not tried again at once.

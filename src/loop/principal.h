@@ -1,6 +1,8 @@
 // What a principal may do to a run, and as whom they do it. Pure.
 #pragma once
 
+#include <string_view>
+
 #include "base/status.h"
 #include "core/revision.h"
 #include "core/run.h"
@@ -14,6 +16,12 @@ inline absl::Status CheckMayChange(const Principal& who, const core::Run& run) {
   if (who.user == run.owner && who.at_least(store::Role::kUser)) return absl::OkStatus();
   return Error(absl::StatusCode::kPermissionDenied, "{} may not change run {} of {}: ask its owner, or an operator",
                who.user, run.id(), run.owner);
+}
+
+// `what` completes "may not ..."; PERMISSION_DENIED.
+inline absl::Status CheckAdmin(const Principal& who, std::string_view what) {
+  if (who.at_least(store::Role::kAdmin)) return absl::OkStatus();
+  return Error(absl::StatusCode::kPermissionDenied, "{} may not {}: only admins can", who.user, what);
 }
 
 inline core::Reviser ReviserOf(const Principal& who, const core::Run& run) {

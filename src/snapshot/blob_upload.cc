@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/fault_point.h"
 #include "base/human_bytes.h"
 #include "base/status.h"
 #include "snapshot/layout.h"
@@ -163,11 +164,14 @@ absl::Status BlobUpload::Complete() {
 absl::Status BlobUpload::Flush() {
   const std::vector<Blob> blobs = std::exchange(whole_, {});
   whole_bytes_ = 0;
+  if (blobs.empty()) return absl::OkStatus();
+  ReachFaultPoint(FaultPoint::kBeforeBlobs);
   absl::Status status = MakeDurable(blobs);
   if (!status.ok()) {
     for (const Blob& blob : blobs) Discard(blob);
     return status;
   }
+  ReachFaultPoint(FaultPoint::kAfterBlobs);
   const absl::Time now = place_.now();
   for (const Blob& blob : blobs) place_.index.AddBlob(blob.sha256, blob.bytes, owner_, now);
   return absl::OkStatus();
@@ -190,6 +194,7 @@ absl::Status BlobUpload::MakeDurable(const std::vector<Blob>& blobs) const {
       return ErrnoStatus(errno, "rename to", PathOf(path));
     }
   }
+  ReachFaultPoint(FaultPoint::kBlobsRenamed);
   for (const std::string& path : touched) {
     TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(PathOf(path)));
     TP_RETURN_IF_ERROR(SyncDirectory(directory));

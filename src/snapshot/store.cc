@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/fault_point.h"
 #include "base/human_bytes.h"
 #include "base/status.h"
 #include "snapshot/layout.h"
@@ -31,6 +32,14 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const Directory& directory) {
   }
   if (errno != 0) return ErrnoStatus(errno, "list", directory.path);
   return names;
+}
+
+absl::Status RemoveBetween(std::pair<FaultPoint, FaultPoint> points, const Directory& directory,
+                           const std::string& name) {
+  ReachFaultPoint(points.first);
+  TP_RETURN_IF_ERROR(RemoveTree(directory, name));
+  ReachFaultPoint(points.second);
+  return absl::OkStatus();
 }
 
 absl::Status MakeFolders(const std::string& folder) {
@@ -138,7 +147,10 @@ absl::StatusOr<Info> Store::Commit(const std::string& owner, const Manifest& man
 
 absl::Status Store::WriteManifest(const Manifest& manifest) const {
   TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(folder_.At("manifests")));
-  return ReplaceFile(directory, manifest.id(), manifest.text(), kFileMode, Sync::kDurable);
+  ReachFaultPoint(FaultPoint::kBeforeManifest);
+  TP_RETURN_IF_ERROR(ReplaceFile(directory, manifest.id(), manifest.text(), kFileMode, Sync::kDurable));
+  ReachFaultPoint(FaultPoint::kAfterManifest);
+  return absl::OkStatus();
 }
 
 std::optional<Info> Store::Touch(const std::string& id) { return index_.TouchSnapshot(id, now_()); }
@@ -148,14 +160,18 @@ absl::StatusOr<Collected> Store::Collect(const absl::flat_hash_set<std::string>&
   const absl::Time before = now_() - limits_.grace;
   Collected collected;
   TP_ASSIGN_OR_RETURN(const Directory manifests, OpenDirectory(folder_.At("manifests")));
-  const Index::Remove remove_manifest = [&](const std::string& id) { return RemoveTree(manifests, id); };
+  const Index::Remove remove_manifest = [&](const std::string& id) {
+    return RemoveBetween({FaultPoint::kBeforeManifestRemoval, FaultPoint::kAfterManifestRemoval}, manifests, id);
+  };
   for (const std::string& id : index_.StaleSnapshots([&](const auto& name) { return needed.contains(name); }, before)) {
     TP_ASSIGN_OR_RETURN(const bool removed, index_.RemoveSnapshot(id, before, remove_manifest));
     if (removed) ++collected.snapshots;
   }
   // A manifest never outlives its blobs, not even where the power fails now.
   TP_RETURN_IF_ERROR(SyncDirectory(manifests));
-  const Index::Remove remove_blob = [&](const std::string& sha256) { return RemoveTree(folder_, BlobPath(sha256)); };
+  const Index::Remove remove_blob = [&](const std::string& sha256) {
+    return RemoveBetween({FaultPoint::kBeforeBlobRemoval, FaultPoint::kAfterBlobRemoval}, folder_, BlobPath(sha256));
+  };
   for (const std::string& sha256 : index_.StaleBlobs(before)) {
     TP_ASSIGN_OR_RETURN(const int64_t bytes, index_.RemoveBlob(sha256, before, remove_blob));
     if (bytes == Index::kKept) continue;

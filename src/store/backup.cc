@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/fault_point.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "store/sqlite.h"
@@ -41,6 +42,7 @@ absl::Status CopyTo(const std::string& from, const std::string& temporary) {
 }  // namespace
 
 absl::Status BackUp(const std::string& from, const std::string& to) {
+  ReachFaultPoint(FaultPoint::kBeforeBackup);
   const std::string temporary = to + ".tmp";
   unlink(temporary.c_str());
   if (absl::Status status = CopyTo(from, temporary); !status.ok()) {
@@ -49,7 +51,9 @@ absl::Status BackUp(const std::string& from, const std::string& to) {
   }
   if (std::rename(temporary.c_str(), to.c_str()) != 0) return ErrnoStatus(errno, "rename to", to);
   TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(FolderOf(to)));
-  return SyncDirectory(directory);
+  TP_RETURN_IF_ERROR(SyncDirectory(directory));
+  ReachFaultPoint(FaultPoint::kAfterBackup);
+  return absl::OkStatus();
 }
 
 }  // namespace tp::store

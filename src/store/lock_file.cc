@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/fault_point.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -144,13 +145,17 @@ absl::Status LockFile::Read() {
 }
 
 absl::Status LockFile::Write() {
+  ReachFaultPoint(FaultPoint::kBeforeLockWrite);
   ++writes_;
   const std::string slot = Format({writes_, getpid(), state_});
   const auto offset = static_cast<off_t>(kSlotBytes) * (writes_ % kSlots);
   const ssize_t written = pwrite(fd_.get(), slot.data(), slot.size(), offset);
   if (written < 0) return ErrnoStatus(errno, "write", path_);
-  if (static_cast<size_t>(written) == slot.size()) return absl::OkStatus();
-  return Internal("cannot write {}: {} bytes of {} were taken", path_, written, slot.size());
+  if (static_cast<size_t>(written) != slot.size()) {
+    return Internal("cannot write {}: {} bytes of {} were taken", path_, written, slot.size());
+  }
+  ReachFaultPoint(FaultPoint::kAfterLockWrite);
+  return absl::OkStatus();
 }
 
 absl::Status LockFile::Sync() {

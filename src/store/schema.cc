@@ -1,5 +1,6 @@
 #include "store/schema.h"
 
+#include "base/fault_point.h"
 #include "base/status.h"
 #include "store/backup.h"
 
@@ -37,7 +38,10 @@ absl::Status Apply(Database& database, const Migration& migration) {
 
 absl::Status ApplyNewer(Database& database, const std::vector<Migration>& migrations, int64_t version) {
   for (const Migration& migration : migrations) {
-    if (migration.version > version) TP_RETURN_IF_ERROR(Apply(database, migration));
+    if (migration.version <= version) continue;
+    ReachFaultPoint(FaultPoint::kBeforeMigration);
+    TP_RETURN_IF_ERROR(Apply(database, migration));
+    ReachFaultPoint(FaultPoint::kAfterMigration);
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_point.h"
 #include "base/status.h"
 #include "store/schema.h"
 #include "store/sqlite_rows.h"
@@ -178,7 +179,9 @@ absl::Status SqliteStore::BeginEpoch(int64_t epoch, int64_t next_run) {
     meta.revision = std::max(meta.revision, lock_->state().revision + kRevisionsPerSync);
     TP_RETURN_IF_ERROR(lock_->ReserveRuns(next_run));
   }
+  ReachFaultPoint(FaultPoint::kBeforeEpoch);
   TP_RETURN_IF_ERROR(CommitMeta(meta));
+  ReachFaultPoint(FaultPoint::kAfterEpoch);
   return lock_ == nullptr ? absl::OkStatus() : lock_->RecordDurably(meta_);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/fault_point.h"
 #include "base/status.h"
 #include "tpd/in_kubernetes.h"
 
@@ -74,8 +75,11 @@ absl::Status Configuration::Reload(const HandOver& hand_over) {
     return FailedPrecondition("{}", last_fault_->text);
   }
   api::ReloadPlan plan = Compare(read->loaded);
+  ReachFaultPoint(FaultPoint::kBeforeReload);
   TakeIntoForce(*std::move(read), plan);
+  ReachFaultPoint(FaultPoint::kReloadInForce);
   hand_over(plan);
+  ReachFaultPoint(FaultPoint::kAfterReload);
   return absl::OkStatus();
 }
 

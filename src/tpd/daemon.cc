@@ -15,6 +15,7 @@
 #include "auth/identity.h"
 #include "auth/secret_file.h"
 #include "backends/local/local_backend.h"
+#include "base/fault_point.h"
 #include "base/human_bytes.h"
 #include "base/status.h"
 #include "core/card_check.h"
@@ -32,7 +33,7 @@ namespace {
 constexpr int64_t kBallastBytes = int64_t{32} << 20;
 // Below this much free space no new work is taken; running work goes on.
 constexpr int64_t kFreeSpaceMark = int64_t{128} << 20;
-constexpr absl::Duration kStalledTooLong = absl::Seconds(10);
+constexpr absl::Duration kInventoryLimit = absl::Seconds(30);
 constexpr size_t kNonceBytes = 16;
 constexpr size_t kPageKeyBytes = 32;
 constexpr char kLocalBackend[] = "local";
@@ -45,7 +46,9 @@ constexpr char kLocalBackend[] = "local";
 }
 
 void LogEvent(const store::EventRow& event) {
-  if (event.from == event.to && event.attempt == 0) {
+  if (event.event == loop::kQuarantined) {
+    spdlog::error("run {} step {} is in quarantine: {}", event.run, event.step + 1, event.note);
+  } else if (event.from == event.to && event.attempt == 0) {
     spdlog::info("run {} step {}: {}", event.run, event.step + 1, event.event);
   } else if (event.from != event.to) {
     spdlog::info("run {} step {} attempt {}: {} -> {} ({}){}{}", event.run, event.step + 1, event.attempt,
@@ -128,6 +131,7 @@ absl::Status Daemon::LoadConfiguration() {
 absl::Status Daemon::OpenStores() {
   TP_ASSIGN_OR_RETURN(store_, store::OpenStore(store::StorePaths{.database_directory = options_.data_directory,
                                                                  .lock_directory = storage_root_}));
+  ReachFaultPoint(FaultPoint::kStartLocked);
   if (const auto& restored = store_.restored) {
     spdlog::warn(
         "the database is older than {}/tpd.lock remembers: a backup was restored. Epoch {} begins, run numbers "
@@ -135,7 +139,9 @@ absl::Status Daemon::OpenStores() {
         storage_root_, restored->epoch, restored->next_run);
     TP_RETURN_IF_ERROR(store_.store->BeginEpoch(restored->epoch, restored->next_run));
   }
+  ReachFaultPoint(FaultPoint::kBeforeBallast);
   const absl::Status ballast = store::KeepBallast(options_.data_directory + "/ballast", kBallastBytes);
+  ReachFaultPoint(FaultPoint::kAfterBallast);
   if (!ballast.ok()) spdlog::warn("no ballast against a full disk: {}", Message(ballast));
   return absl::OkStatus();
 }
@@ -144,8 +150,10 @@ absl::Status Daemon::OpenSnapshots() {
   snapshot::Limits limits;
   limits.max_bytes = config().snapshots.max_bytes;
   limits.max_user_bytes = config().snapshots.max_user_bytes;
+  if (options_.collect_after) limits.grace = *options_.collect_after;
   TP_ASSIGN_OR_RETURN(snapshots_, snapshot::Store::Open(storage_root_, limits, [] { return absl::Now(); }));
   snapshot::CollectorOptions options;
+  if (options_.collect_after) options.interval = *options_.collect_after;
   options.needed = [this]() -> absl::StatusOr<absl::flat_hash_set<std::string>> {
     TP_ASSIGN_OR_RETURN(const std::vector<std::string> ids, store_.reader->NeededSnapshots());
     return absl::flat_hash_set<std::string>(ids.begin(), ids.end());
@@ -169,9 +177,12 @@ absl::Status Daemon::EnterBootstrapToken() {
                          .run = 0,
                          .detail = "token " + row.id,
                          .revision = txn.meta.revision});
+    ReachFaultPoint(FaultPoint::kBeforeTokenCommit);
     TP_RETURN_IF_ERROR(store_.store->Commit(txn));
+    ReachFaultPoint(FaultPoint::kAfterTokenCommit);
   }
   TP_ASSIGN_OR_RETURN(loaded_, store_.store->Load());
+  ReachFaultPoint(FaultPoint::kStartLoaded);
   for (const store::StorageUseRow& use : loaded_.storage_use) measured_owners_.insert(use.owner);
   return absl::OkStatus();
 }
@@ -206,15 +217,22 @@ absl::Status Daemon::ReportStrangers() {
       if (step.attempt) known.insert(step.attempt->key);
     }
   }
-  for (const auto& [name, backend] : backends_) {
-    TP_ASSIGN_OR_RETURN(const std::vector<InventoryItem> items, backend->Inventory(absl::Now() + absl::Seconds(30)));
-    for (const InventoryItem& item : items) {
-      if (known.contains(item.key)) continue;
-      spdlog::warn("backend {} has {}, which the restored database does not know{}", name, item.key,
-                   item.holds_cards ? "; it still holds its cards: end it by hand" : "");
-    }
+  TP_ASSIGN_OR_RETURN(const std::vector<core::SeenObject> seen, TakeInventory());
+  for (const core::SeenObject& object : seen) {
+    if (known.contains(object.key)) continue;
+    spdlog::warn("backend {} has {}, which the restored database does not know: tp admin reconcile lists it",
+                 object.backend, object.key);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<core::SeenObject>> Daemon::TakeInventory() const {
+  std::vector<core::SeenObject> seen;
+  for (const auto& [name, backend] : backends_) {
+    TP_ASSIGN_OR_RETURN(std::vector<InventoryItem> items, backend->Inventory(absl::Now() + kInventoryLimit));
+    for (InventoryItem& item : items) seen.push_back({name, std::move(item.key), std::move(item.target)});
+  }
+  return seen;
 }
 
 // Before anything is placed: what live attempts hold must fit the registry and each other. They keep it in any
@@ -246,7 +264,6 @@ loop::ThreadHooks Daemon::MakeHooks() {
     const auto released = store::ReleaseBallast(path);
     if (released.ok() && *released) spdlog::error("the disk is full: the ballast was given up, make room now");
   };
-  hooks.commit_point = options_.commit_point;
   return hooks;
 }
 
@@ -293,6 +310,7 @@ absl::Status Daemon::StartServer() {
                          .configuration = *configuration_,
                          .registry = [this] { return configuration_->registry(); },
                          .now = [] { return absl::Now(); },
+                         .inventory = [this] { return TakeInventory(); },
                          .may_take_work = [this]() -> absl::Status {
                            const auto free = store::FreeBytes(options_.data_directory);
                            if (!free.ok() || *free >= kFreeSpaceMark) return absl::OkStatus();
@@ -303,8 +321,10 @@ absl::Status Daemon::StartServer() {
                          }};
   TP_ASSIGN_OR_RETURN(server_, api::Server::Start(std::move(options), std::move(parts)));
   loop_thread_->Start();
+  ReachFaultPoint(FaultPoint::kStartDelivered);
   TP_RETURN_IF_ERROR(WriteClientFile(options_.data_directory, server_->address(), TokenFile()));
   server_->SetServing(true);
+  ReachFaultPoint(FaultPoint::kStartServing);
   StartWatching();
   return StartScanning();
 }
@@ -360,6 +380,6 @@ void Daemon::Reload() {
   if (!status.ok()) spdlog::error("the configuration stays as it was: {}", Message(status));
 }
 
-void Daemon::CheckHealth() { server_->SetServing(loop_thread_->Stalled() < kStalledTooLong); }
+void Daemon::CheckHealth() { server_->SetServing(loop_thread_->Stalled() < options_.not_serving_after); }
 
 }  // namespace tp::tpd

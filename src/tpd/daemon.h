@@ -1,18 +1,20 @@
 // A whole tpd: configuration, store, backends, loop and API, put together and taken apart in order.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "api/loop_port.h"
 #include "api/server.h"
 #include "backends/driver/driver.h"
+#include "core/reconcile.h"
 #include "loop/loop.h"
 #include "loop/loop_thread.h"
 #include "snapshot/collector.h"
@@ -29,7 +31,10 @@ struct DaemonOptions {
   std::string config_directory;  // empty: the built-in files
   std::string rank_binary;
   std::string version;
-  std::function<void(int64_t commit, loop::CommitPoint point)> commit_point;  // may be empty
+  // Snapshots that no run needs go after this long instead of hours; for crash tests.
+  std::optional<absl::Duration> collect_after;
+  // Readiness fails once the loop has had work for so long and done none of it.
+  absl::Duration not_serving_after = absl::Seconds(10);
 };
 
 // Used by one thread.
@@ -59,6 +64,7 @@ class Daemon {
   absl::Status EnterBootstrapToken();
   absl::Status StartBackends();
   absl::Status ReportStrangers();
+  absl::StatusOr<std::vector<core::SeenObject>> TakeInventory() const;
   void CrossCheckCards() const;
   absl::Status StartLoop();
   absl::Status StartServer();

@@ -1,15 +1,18 @@
-// Crashes on order, for tests. The shipped tpd links no_faults.cc, tpd-faults links faults.cc.
+// Ends of the process on order, for crash tests. The shipped tpd links no_faults.cc and the base's empty fault
+// points; tpd-faults links faults.cc.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <CLI/CLI.hpp>
 
-#include "absl/status/statusor.h"
-#include "loop/loop_thread.h"
+#include "absl/status/status.h"
+#include "tpd/daemon.h"
 
 namespace tp::tpd {
 
-// For ThreadHooks::commit_point; empty where there is nothing to do.
-absl::StatusOr<std::function<void(int64_t commit, loop::CommitPoint point)>> CommitFault();
+// Reads the orders out of the environment, before any other thread. INVALID_ARGUMENT names the variable.
+absl::Status ArmFaults(DaemonOptions& options);
+
+// `fault-points`: the points' names, one a line.
+void AddFaultPointsCommand(CLI::App& app);
 
 }  // namespace tp::tpd

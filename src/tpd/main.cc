@@ -63,7 +63,7 @@ absl::StatusOr<DaemonOptions> OptionsOf(const ServeArguments& arguments) {
   options.config_directory = arguments.config;
   options.rank_binary = RankBinary();
   options.version = kVersion;
-  TP_ASSIGN_OR_RETURN(options.commit_point, CommitFault());
+  TP_RETURN_IF_ERROR(ArmFaults(options));
   return options;
 }
 
@@ -147,6 +147,7 @@ int Main(int argc, char** argv) {
   simulate_command->add_option("SCENARIO", scenario, "YAML file: hardware, workload, policies")->required();
   simulate_command->add_option("-o,--output", format, "text or json")->check(CLI::IsMember({"text", "json"}));
   CLI::App* version_command = app.add_subcommand("version", "Print the version");
+  AddFaultPointsCommand(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

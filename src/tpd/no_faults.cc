@@ -2,6 +2,8 @@
 
 namespace tp::tpd {
 
-absl::StatusOr<std::function<void(int64_t commit, loop::CommitPoint point)>> CommitFault() { return nullptr; }
+absl::Status ArmFaults(DaemonOptions&) { return absl::OkStatus(); }
+
+void AddFaultPointsCommand(CLI::App&) {}
 
 }  // namespace tp::tpd

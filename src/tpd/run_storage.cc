@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/job_files.h"
+#include "base/fault_point.h"
 #include "base/file.h"
 #include "base/status.h"
 
@@ -26,7 +27,10 @@ absl::Status RunStorage::Remove(const AttemptTarget& target, absl::Time /*deadli
   const auto owner = api::OpenDirectoryBeneath(storage_root_, below.substr(0, slash));
   if (absl::IsNotFound(owner.status())) return absl::OkStatus();
   TP_RETURN_IF_ERROR(owner.status());
-  return RemoveTree(*owner, below.substr(slash + 1));
+  ReachFaultPoint(FaultPoint::kBeforeRunRemoval);
+  TP_RETURN_IF_ERROR(RemoveTree(*owner, below.substr(slash + 1)));
+  ReachFaultPoint(FaultPoint::kAfterRunRemoval);
+  return absl::OkStatus();
 }
 
 absl::Status RunStorage::Validate(const LaunchSpec&) const { return NoEngine(); }

@@ -10,6 +10,7 @@
 #include <spdlog/spdlog.h>
 
 #include "base/disk_usage.h"
+#include "base/fault_point.h"
 #include "base/status.h"
 #include "core/quota_use.h"
 
@@ -92,7 +93,9 @@ absl::StatusOr<int64_t> StorageScan::BytesOf(const std::string& owner) const {
 }
 
 void StorageScan::Report(const std::string& owner, int64_t bytes) {
+  ReachFaultPoint(FaultPoint::kBeforeScanResult);
   options_.found({.use = {{.owner = owner, .use = {.bytes = bytes, .scanned_at = options_.now()}}}});
+  ReachFaultPoint(FaultPoint::kAfterScanResult);
 }
 
 // Once, not every round.

@@ -46,6 +46,15 @@ TEST(Convert, ARunThatIsOver) {
   EXPECT_FALSE(run.steps(0).has_attempt());
 }
 
+TEST(Convert, AQuarantineShowsInAnyState) {
+  loop::LiveRun live{.run = RunningRun(1, "ana"), .gates = {}, .shapes = {}};
+  live.gates = {{{core::GateKind::kHeld, "in quarantine", {}, {}}}};
+  const v1::Run run = ToProto(live, Environment::kShown, kNow);
+  EXPECT_EQ(run.state(), v1::RUN_STATE_RUNNING);
+  EXPECT_EQ(run.reason(), "HELD: in quarantine");
+  EXPECT_EQ(run.steps(0).gates_size(), 1);
+}
+
 TEST(Convert, GatesAreNamedWithTheirSentence) {
   loop::LiveRun live{.run = QueuedRun(1, "ana"), .gates = {}, .shapes = {}};
   live.gates = {{{core::GateKind::kCapacity, "h200 needs 2 nodes x 8 cards, 3 of 32 are free", {}, kNow},

@@ -36,7 +36,8 @@ void ServerTest::SetUp() {
                                                    .snapshots = *snapshots_,
                                                    .configuration = configuration_,
                                                    .registry = registry,
-                                                   .now = [] { return absl::Now(); }});
+                                                   .now = [] { return absl::Now(); },
+                                                   .inventory = [this] { return inventory_; }});
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);
   channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());

@@ -64,6 +64,7 @@ class ServerTest : public testing::Test {
   std::unique_ptr<snapshot::Store> snapshots_;
   FakeConfiguration configuration_;
   core::Registry registry_;
+  absl::StatusOr<std::vector<core::SeenObject>> inventory_ = std::vector<core::SeenObject>();
   std::unique_ptr<Server> server_;
 
  private:

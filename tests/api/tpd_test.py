@@ -191,10 +191,19 @@ class Tpd(unittest.TestCase):
         self.assertEqual(self.run_tpd("fsck", "--data", self.root / "nothing").returncode, 1)
 
     def test_crash_points_are_not_in_the_shipped_tpd(self):
-        self.assertNotIn(b"TP_CRASH_AT", (BIN / "tpd").read_bytes())
-        bad = self.run_tpd("serve", "--data", self.data, binary="tpd-faults", TP_CRASH_AT="now")
-        self.assertEqual(bad.returncode, 2, bad.stderr)
-        self.assertIn("TP_CRASH_AT", bad.stderr)
+        points = self.run_tpd("fault-points", binary="tpd-faults").stdout.split()
+        self.assertGreater(len(points), 60)
+        self.assertEqual(len(points), len(set(points)))
+        shipped = (BIN / "tpd").read_bytes()
+        for word in ("TP_CRASH_AT", "TP_COLLECT_AFTER_MS", *points):
+            self.assertNotIn(word.encode(), shipped)
+        self.assertEqual(self.run_tpd("fault-points").returncode, 2)
+
+    def test_a_crash_order_that_means_nothing_is_refused(self):
+        for order in ("now", "before-commit", "before-commit:0", "before-lunch:1"):
+            bad = self.run_tpd("serve", "--data", self.data, binary="tpd-faults", TP_CRASH_AT=order)
+            self.assertEqual(bad.returncode, 2, bad.stderr)
+            self.assertIn("TP_CRASH_AT", bad.stderr)
 
 
 if __name__ == "__main__":

@@ -637,6 +637,16 @@ class FakeServer::System final : public v1::SystemService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status Reconcile(grpc::ServerContext* context, const v1::ReconcileRequest* request,
+                         v1::ReconcileResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "Reconcile"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.request_ids.push_back(request->request_id());
+    *response = server_.script_.reconcile;
+    if (request->dry_run()) response->clear_note();
+    return grpc::Status::OK;
+  }
+
  private:
   FakeServer& server_;
 };

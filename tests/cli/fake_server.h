@@ -57,6 +57,7 @@ struct Script {
   std::vector<v1::Profile> profiles;
   v1::GetRegistryStatusResponse registry_status;
   v1::ReloadConfigurationResponse reload;
+  v1::ReconcileResponse reconcile;
   std::string version = "0.1.0";
   std::map<std::string, std::vector<snapshot::Entry>> snapshots;  // by id
   std::map<std::string, std::string> blobs;                       // by digest

@@ -72,6 +72,7 @@ const Calls& AllCalls() {
        {{{"admin", "reload"}, false},
         {{"admin", "reload", "--dry-run"}},
         {{"admin", "reload", "--dry-run", "-o", "wide"}, false}}},
+      {"admin reconcile", {{{"admin", "reconcile"}, false}, {{"admin", "reconcile", "--dry-run"}}}},
       {"admin quota set",
        {{{"admin", "quota", "set", "alice", "--gpus", "16", "--series", "h200=none"}},
         {{"admin", "quota", "set", "alice", "--gpus", "8", "--dry-run"}, false},
@@ -251,6 +252,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     FillUsage(script);
     FillRegistry(script);
     FillReload(script);
+    FillReconcile(script.reconcile);
     FillQueue(script);
     FillQuota(script);
     FillWindows(script);
@@ -338,6 +340,20 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     status.set_differs_on_disk(true);
     status.mutable_last_fault()->mutable_at()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Minutes(5)));
     status.mutable_last_fault()->add_problems("registry.yaml:3:5: unknown key 'nods' in a series; did you mean nodes?");
+  }
+
+  static void FillReconcile(v1::ReconcileResponse& reconcile) {
+    const auto add = [&](v1::ReconcileFindingKind kind, const std::string& key, const std::string& sentence) {
+      v1::ReconcileFinding& finding = *reconcile.add_findings();
+      finding.set_kind(kind);
+      finding.set_backend("local");
+      finding.set_key(key);
+      finding.set_sentence(sentence);
+    };
+    add(v1::RECONCILE_FINDING_KIND_FOREIGN, "tp-lab-e1-7-s0-a1", "of epoch 1, and this is epoch 2: end it by hand");
+    add(v1::RECONCILE_FINDING_KIND_ORPHAN, "tp-lab-e2-9-s0-a2", "no live attempt is its own: it is ended");
+    add(v1::RECONCILE_FINDING_KIND_MISSING, "tp-lab-e2-43-s0-a1", "train-43 has nothing of it on local");
+    reconcile.set_note("1 orphan is being ended");
   }
 
   static void FillRegistry(Script& script) {

@@ -242,6 +242,7 @@ TEST_F(LocalBackendTest, TheInventoryKnowsOnlyItsOwnDeployment) {
   ASSERT_EQ(items->size(), 1u);
   EXPECT_EQ(items->front().key, own.key);
   EXPECT_TRUE(items->front().holds_cards);
+  EXPECT_EQ(items->front().target, TargetOf(own));
   backend().Stop(TargetOf(foreign), StopLevel::kKill, Soon()).IgnoreError();
   Await(foreign, [](const Present& present) { return present.freed; });
 }

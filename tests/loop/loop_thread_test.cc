@@ -151,23 +151,6 @@ TEST_F(Threads, SightsDoNotPileUpBehindAHungCommit) {
   EXPECT_LT(h_.loop->counters().messages, 1000);
 }
 
-TEST_F(Threads, CommitPointsComeInPairs) {
-  std::mutex mutex;
-  std::vector<std::pair<int64_t, CommitPoint>> points;
-  ThreadHooks hooks;
-  hooks.commit_point = [&](int64_t commit, CommitPoint point) {
-    std::lock_guard lock(mutex);
-    points.emplace_back(commit, point);
-  };
-  Run(*h_.store, std::move(hooks));
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Submit(i).get().ok());
-  thread_->Stop();
-  for (size_t i = 0; i < points.size(); ++i) {
-    EXPECT_EQ(points[i].first, static_cast<int64_t>(i / 2 + 1));
-    EXPECT_EQ(points[i].second, i % 2 ? CommitPoint::kAfter : CommitPoint::kBefore);
-  }
-}
-
 TEST_F(Threads, EveryPostIsAnsweredWhateverStopCutsOff) {
   Run(*h_.store, {});
   std::vector<std::future<absl::StatusOr<Answer>>> futures;

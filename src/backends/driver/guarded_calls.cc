@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fault_point.h"
 #include "base/overloaded.h"
 #include "base/status.h"
 
@@ -26,10 +27,35 @@ auto Guard(std::string& why, Function call) -> std::optional<decltype(call())> {
   return std::nullopt;
 }
 
+struct Around {
+  FaultPoint before;
+  FaultPoint after;
+};
+
+Around PointsOf(const Call& call) {
+  return std::visit(Overloaded{
+                        [](const LaunchCall&) {
+                          return Around{FaultPoint::kBeforeLaunch, FaultPoint::kAfterLaunch};
+                        },
+                        [](const FenceCall&) {
+                          return Around{FaultPoint::kBeforeFence, FaultPoint::kAfterFence};
+                        },
+                        [](const SignalCall&) {
+                          return Around{FaultPoint::kBeforeSignal, FaultPoint::kAfterSignal};
+                        },
+                        [](const RemoveCall&) {
+                          return Around{FaultPoint::kBeforeRemove, FaultPoint::kAfterRemove};
+                        },
+                    },
+                    call);
+}
+
 }  // namespace
 
 loop::EffectResult Perform(Backend& backend, const Call& call, const AttemptTarget& target, absl::Time deadline) {
   std::string why;
+  const Around points = PointsOf(call);
+  ReachFaultPoint(points.before);
   std::optional<loop::EffectResult> result = Guard(why, [&]() -> loop::EffectResult {
     return std::visit(
         Overloaded{
@@ -42,6 +68,7 @@ loop::EffectResult Perform(Backend& backend, const Call& call, const AttemptTarg
         },
         call);
   });
+  ReachFaultPoint(points.after);
   return result ? *std::move(result) : LostAnswer(call, why);
 }
 
@@ -63,7 +90,9 @@ loop::EffectResult NotSent(const Call& call, std::string_view why) {
 
 std::vector<Observation> ObserveAll(Backend& backend, const std::vector<AttemptTarget>& targets, absl::Time deadline) {
   std::string why;
+  ReachFaultPoint(FaultPoint::kBeforeLook);
   std::optional<std::vector<Observation>> seen = Guard(why, [&] { return backend.Observe(targets, deadline); });
+  ReachFaultPoint(FaultPoint::kAfterLook);
   if (seen && seen->size() == targets.size()) return *std::move(seen);
   if (seen) why = fmt::format("the backend gave {} observations of {} attempts", seen->size(), targets.size());
   if (targets.size() == 1) return {Unknown{why}};

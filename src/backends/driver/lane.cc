@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "backends/driver/outlet.h"
+#include "base/fault_point.h"
 
 namespace tp::driver {
 namespace {
@@ -255,6 +256,7 @@ bool Lane::PerformTask(Lock& lock, const std::string& name) {
     flight->give_up_at = Moment::max();
     lock.unlock();
     outlet_->Answer(task.outbox_id, std::move(result));
+    ReachFaultPoint(FaultPoint::kAnswerPosted);
     lock.lock();
   }
   return Finish(lock, flight);

@@ -1,6 +1,8 @@
 #include "backends/local/inventory.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -9,12 +11,17 @@
 
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "core/ids.h"
 #include "launch/record.h"
 
 namespace tp::local {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Beyond what any launch has: a job may write any name into its own directory.
+constexpr int kMostPools = 100;
+constexpr int kMostRanks = 10'000;
 
 class Inventory {
  public:
@@ -25,8 +32,8 @@ class Inventory {
     TP_RETURN_IF_ERROR(FindLaunching());
     TP_RETURN_IF_ERROR(VisitRoot());
     std::vector<InventoryItem> items;
-    items.reserve(keys_.size());
-    for (const std::string& key : keys_) items.push_back({.key = key, .holds_cards = true});
+    items.reserve(objects_.size());
+    for (const auto& [key, target] : objects_) items.push_back({.key = key, .holds_cards = true, .target = target});
     return items;
   }
 
@@ -35,7 +42,7 @@ class Inventory {
   absl::Status FindLaunching() {
     TP_ASSIGN_OR_RETURN(const std::vector<MarkedProcess> launched, FindMarkedProcesses(kLaunchMark + prefix_));
     for (const MarkedProcess& process : launched) {
-      keys_.insert(prefix_ + process.rest.substr(0, process.rest.find('/')));
+      objects_.try_emplace(prefix_ + process.rest.substr(0, process.rest.find('/')));
     }
     return absl::OkStatus();
   }
@@ -57,24 +64,47 @@ class Inventory {
         return Error(absl::StatusCode::kDeadlineExceeded, "the inventory of {} did not end in time",
                      machine_.storage_root);
       }
-      TP_RETURN_IF_ERROR(VisitAttempt(attempt));
+      TP_RETURN_IF_ERROR(VisitAttempt(run, attempt));
     }
     return absl::OkStatus();
   }
 
-  absl::Status VisitAttempt(const std::string& path) {
+  absl::Status VisitAttempt(const std::string& run, const std::string& path) {
     TP_ASSIGN_OR_RETURN(const Directory directory, OpenDirectory(path));
     TP_ASSIGN_OR_RETURN(const std::optional<std::string> claim,
                         ReadSmallFile(directory, "attempt.claim", launch::kMaxRecordBytes));
     const std::optional<std::string> key = claim ? launch::ParseKey(*claim) : std::nullopt;
-    if (!key || !key->starts_with(prefix_) || keys_.contains(*key)) return absl::OkStatus();
+    if (!key || !key->starts_with(prefix_)) return absl::OkStatus();
+    AttemptTarget target{.key = *key, .nonce = "", .attempt_dir = path, .ranks_per_pool = {}};
+    if (const auto owner = launch::ParseAttemptClaim(*claim, *key)) target.nonce = owner->nonce;
     TP_ASSIGN_OR_RETURN(const std::set<std::string> names, Names(path));
+    bool alive = objects_.contains(*key);
     for (const std::string& name : names) {
       const std::optional<std::pair<int, int>> rank = RankOfClaim(name);
-      if (!rank || names.contains(fmt::format("{}-{}.exit", rank->first, rank->second))) continue;
-      if (HasProcesses(path, rank->first, rank->second)) keys_.insert(*key);
+      if (!rank) continue;
+      Count(*rank, target.ranks_per_pool);
+      if (names.contains(fmt::format("{}-{}.exit", rank->first, rank->second))) continue;
+      alive = alive || HasProcesses(path, rank->first, rank->second);
+    }
+    if (alive && IsItsPlace(*key, run, path)) {
+      objects_[*key] = std::move(target);
+    } else if (alive) {
+      objects_.try_emplace(*key);
     }
     return absl::OkStatus();
+  }
+
+  // A job may write any claim into a directory of its own: no orders follow from it.
+  static bool IsItsPlace(const std::string& key, const std::string& run, const std::string& path) {
+    const std::optional<core::ParsedKey> parsed = core::ParseAttemptKey(key);
+    return parsed && run.ends_with(fmt::format("-{}", parsed->attempt.step.run)) &&
+           path.ends_with(fmt::format("-{}", parsed->attempt.attempt));
+  }
+
+  static void Count(std::pair<int, int> rank, std::vector<int>& ranks_per_pool) {
+    const auto pool = static_cast<size_t>(rank.first);
+    if (ranks_per_pool.size() <= pool) ranks_per_pool.resize(pool + 1);
+    ranks_per_pool[pool] = std::max(ranks_per_pool[pool], rank.second + 1);
   }
 
   // What cannot be decided may be alive.
@@ -88,6 +118,7 @@ class Inventory {
     int end = 0;
     const int fields = std::sscanf(name.c_str(), "%9d-%9d.claim%n", &pool, &rank, &end);
     if (fields != 2 || static_cast<size_t>(end) != name.size() || pool < 0 || rank < 0) return std::nullopt;
+    if (pool >= kMostPools || rank >= kMostRanks) return std::nullopt;  // no rank of ours
     return std::pair(pool, rank);
   }
 
@@ -120,7 +151,7 @@ class Inventory {
   const Machine& machine_;
   const std::string prefix_;
   const absl::Time deadline_;
-  std::set<std::string> keys_;
+  std::map<std::string, std::optional<AttemptTarget>> objects_;  // by key
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "backends/local/cgroups.h"
 #include "backends/local/inventory.h"
+#include "base/fault_point.h"
 #include "base/overloaded.h"
 #include "base/status.h"
 
@@ -144,7 +145,9 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     if (*claim == Claim::kFenced) return LaunchRefused{fmt::format("{} was fenced before its launch", spec.key)};
   }
   // Another owner's claim is no reason to stop: the ranks find it, leave, and the observation tells.
+  ReachFaultPoint(FaultPoint::kBeforeHandOver);
   LaunchResult result = HandOver(spec, deadline);
+  ReachFaultPoint(FaultPoint::kAfterHandOver);
   if (std::holds_alternative<LaunchAccepted>(result)) {
     const std::lock_guard lock(entry->mutex);
     entry->attempt->Launched();

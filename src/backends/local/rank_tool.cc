@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fault_point.h"
 #include "base/status.h"
 #include "base/subprocess.h"
 
@@ -94,7 +95,9 @@ absl::Status RankTool::Signal(const std::string& attempt_dir, int pool, int rank
       .argv = {path_, "signal", attempt_dir, std::to_string(pool), std::to_string(rank), NameOf(level)},
       .env = {"LC_ALL=C"},
       .stdin_bytes = {}};
+  ReachFaultPoint(FaultPoint::kBeforeRankSignal);
   TP_ASSIGN_OR_RETURN(const CommandResult result, RunCommand(command, deadline));
+  ReachFaultPoint(FaultPoint::kAfterRankSignal);
   switch (result.exit_code) {
     case kDone:
     case kProcessGone:
@@ -106,10 +109,14 @@ absl::Status RankTool::Signal(const std::string& attempt_dir, int pool, int rank
 }
 
 RankTool::Reaped RankTool::Reap(const std::string& attempt_dir, int pool, int rank, absl::Time deadline) const {
-  return Judge(RunCommand({.argv = {path_, "reap", attempt_dir, std::to_string(pool), std::to_string(rank)},
-                           .env = {"LC_ALL=C"},
-                           .stdin_bytes = {}},
-                          deadline));
+  ReachFaultPoint(FaultPoint::kBeforeReap);
+  const Reaped reaped =
+      Judge(RunCommand({.argv = {path_, "reap", attempt_dir, std::to_string(pool), std::to_string(rank)},
+                        .env = {"LC_ALL=C"},
+                        .stdin_bytes = {}},
+                       deadline));
+  ReachFaultPoint(FaultPoint::kAfterReap);
+  return reaped;
 }
 
 RankTool::Reaped RankTool::CheckGone(const std::string& attempt_dir, int pool, int rank, absl::Time deadline) const {

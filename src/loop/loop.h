@@ -344,7 +344,7 @@ class Loop {
   Timers<core::StepRef> window_timers_;  // which a window may pause or resume, and when
   std::map<core::StepRef, KnownCheckpoints> checkpoints_;
   absl::Time first_turn_at_;
-  std::map<core::StepRef, std::string> last_notes_;  // as logged, of live runs
+  std::map<core::StepRef, std::string> last_notes_;   // as logged, of live runs
   std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why
   std::set<int64_t> unheard_;                         // of outbox_: answered while its step was in quarantine
   Counters counters_;

@@ -1,4 +1,4 @@
-// tp admin, and of it reload and registry status: the server's configuration.
+// tp admin, and of it reload, registry status and receivers: the server's configuration and how it fares.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/render/configuration.h"
 
@@ -41,6 +42,17 @@ absl::StatusOr<ExitCode> ShowRegistryStatus(Context& context) {
   return Show(context, answer);
 }
 
+absl::StatusOr<ExitCode> ShowReceivers(Context& context) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  TP_ASSIGN_OR_RETURN(const v1::ListReceiversResponse response,
+                      client->Call(&v1::SystemService::Stub::ListReceivers, v1::ListReceiversRequest()));
+  Answer answer;
+  answer.table = [&](bool) { return ReceiverTable(response, context.terminal(), absl::Now()); };
+  answer.fill = [&](Json& document) { document.update(ToJson(response)); };
+  answer.names = Collect(response.receivers(), [](const v1::Receiver& receiver) { return receiver.name(); });
+  return Show(context, answer);
+}
+
 }  // namespace
 
 void AddAdminCommands(CLI::App& app, Context& context) {
@@ -55,6 +67,9 @@ void AddAdminCommands(CLI::App& app, Context& context) {
   registry->require_subcommand(1);
   registry->add_subcommand("status", "Its version, and whether the files say something else")->callback([&context] {
     context.action = ShowRegistryStatus;
+  });
+  admin->add_subcommand("receivers", "Who can be told of runs, and what became of the messages")->callback([&context] {
+    context.action = ShowReceivers;
   });
   AddAdminQuotaCommands(*admin, context);
   AddAdminWindowCommands(*admin, context);

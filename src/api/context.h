@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "api/configuration_port.h"
 #include "api/forecast.h"
@@ -19,6 +21,7 @@
 #include "core/launch_plan.h"
 #include "core/registry.h"
 #include "core/step.h"
+#include "notify/status.h"
 #include "store/store.h"
 
 namespace tp::snapshot {
@@ -44,6 +47,7 @@ struct Context {
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<absl::Time()> now;
   std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused
+  std::function<absl::StatusOr<std::vector<notify::ReceiverStatus>>()> receivers;
   ServerFacts facts;
   PageTokens page_tokens;
   auth::Authenticator authenticator;

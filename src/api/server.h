@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,7 @@
 #include "api/loop_port.h"
 #include "core/registry.h"
 #include "loop/commands.h"
+#include "notify/status.h"
 #include "store/store.h"
 
 namespace tp::snapshot {
@@ -43,6 +45,10 @@ struct ServerParts {
   std::function<absl::Time()> now;                                  // thread-safe
   // Thread-safe. RESOURCE_EXHAUSTED with the reason while submissions and uploads are refused.
   std::function<absl::Status()> may_take_work = [] { return absl::OkStatus(); };
+  // Thread-safe.
+  std::function<absl::StatusOr<std::vector<notify::ReceiverStatus>>()> receivers = [] {
+    return std::vector<notify::ReceiverStatus>();
+  };
 };
 
 class Server {

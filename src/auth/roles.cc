@@ -51,6 +51,7 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.SystemService/GetServerInfo", Role::kViewer},
     {"/tp.v1.SystemService/WhoAmI", Role::kViewer},
     {"/tp.v1.SystemService/ReloadConfiguration", Role::kAdmin},
+    {"/tp.v1.SystemService/ListReceivers", Role::kOperator},
 };
 
 bool IsTheirsOrOperator(const Identity& caller, std::string_view owner) {

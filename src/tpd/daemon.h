@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "backends/driver/driver.h"
 #include "loop/loop.h"
 #include "loop/loop_thread.h"
+#include "notify/notifier.h"
 #include "snapshot/collector.h"
 #include "store/open.h"
 #include "tpd/config_watcher.h"
@@ -59,6 +61,9 @@ class Daemon {
   absl::Status StartBackends();
   absl::Status ReportStrangers();
   void CrossCheckCards() const;
+  void StartNotifier();
+  absl::StatusOr<std::vector<notify::ReceiverStatus>> Receivers() const;
+  void WakeNotifier(const loop::CommitNotice& notice) const;
   absl::Status StartLoop();
   absl::Status StartServer();
   absl::Status StartScanning();
@@ -99,6 +104,7 @@ class Daemon {
   std::unique_ptr<snapshot::Collector> collector_;
   std::map<std::string, std::shared_ptr<Backend>> backends_;
   std::unique_ptr<driver::Driver> driver_;
+  std::unique_ptr<notify::Notifier> notifier_;  // null: its file cannot be used
   std::unique_ptr<loop::Loop> loop_;
   std::unique_ptr<loop::LoopThread> loop_thread_;
   std::unique_ptr<Port> port_;

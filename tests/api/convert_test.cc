@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "api/reason.h"
 #include "sample_runs.h"
 
 namespace tp::api {
@@ -64,15 +63,15 @@ TEST(Convert, ReasonIsNeverEmptyWhereTheUserWaitsOrLost) {
   for (const JobState state : {JobState::kQueued, JobState::kPending, JobState::kPaused, JobState::kFailed}) {
     core::Step step;
     step.state = state;
-    EXPECT_FALSE(StepReason(step, {}).empty()) << core::Name(state);
+    EXPECT_FALSE(core::StepReason(step, {}).empty()) << core::Name(state);
   }
   core::Step paused;
   paused.state = JobState::kPaused;
   paused.pause = {.owner = true, .admin = true, .window = false};
-  EXPECT_EQ(StepReason(paused, {}), "paused by its owner and an admin; tp resume continues it");
+  EXPECT_EQ(core::StepReason(paused, {}), "paused by its owner and an admin; tp resume continues it");
   core::Step pending = RunningRun(1, "ana").steps[0];
   pending.state = JobState::kPending;
-  EXPECT_EQ(StepReason(pending, {}), "0 of 2 ranks have started on local");
+  EXPECT_EQ(core::StepReason(pending, {}), "0 of 2 ranks have started on local");
 }
 
 TEST(Convert, APipelineSpeaksThroughTheStepThatDecides) {

@@ -88,6 +88,7 @@ const Calls& AllCalls() {
         {{"admin", "window", "hold-open", "h200"}}}},
       {"windows", {{{"windows"}}}},
       {"admin registry status", {{{"admin", "registry", "status"}}}},
+      {"admin receivers", {{{"admin", "receivers"}}}},
       {"profiles", {{{"profiles"}}}},
       {"series", {{{"series"}}}},
       {"whoami", {{{"whoami"}}}},
@@ -214,6 +215,10 @@ v1::Run ArrayRun() {
   after.set_run("train-41");
   after.set_when(v1::AFTER_WHEN_ALWAYS);
   after.set_outcome(v1::RUN_STATE_FAILED);
+  v1::Notice& notice = *run.add_notify();
+  notice.set_to("chat");
+  notice.add_on(v1::NOTICE_EVENT_FAILED);
+  notice.add_on(v1::NOTICE_EVENT_PAUSED);
   v1::ArrayStatus& array = *run.mutable_array();
   array.set_tasks(1000);
   array.set_limit(16);
@@ -251,6 +256,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     FillUsage(script);
     FillRegistry(script);
     FillReload(script);
+    FillReceivers(script);
     FillQueue(script);
     FillQuota(script);
     FillWindows(script);
@@ -338,6 +344,20 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     status.set_differs_on_disk(true);
     status.mutable_last_fault()->mutable_at()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Minutes(5)));
     status.mutable_last_fault()->add_problems("registry.yaml:3:5: unknown key 'nods' in a series; did you mean nodes?");
+  }
+
+  static void FillReceivers(Script& script) {
+    v1::Receiver& chat = *script.receivers.add_receivers();
+    chat.set_name("chat");
+    chat.set_configured(true);
+    chat.set_delivered(12);
+    v1::Receiver& old = *script.receivers.add_receivers();
+    old.set_name("pager");
+    old.set_waiting(1);
+    old.set_delivered(3);
+    old.set_given_up(2);
+    old.set_last_error("it answers 503");
+    *old.mutable_last_failed_at() = ToProto(absl::Now() - absl::Minutes(5));
   }
 
   static void FillRegistry(Script& script) {

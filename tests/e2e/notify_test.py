@@ -250,8 +250,9 @@ class Failures(Case):
         self.project(("chat", ["succeeded"]))
         self.d.start()
         go = self.d.root / "go"
-        first = self.d.submit("true")
         second = self.d.submit("sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done")
+        wait_until(lambda: self.d.step(second)["state"] == "RUNNING", what="RUNNING")
+        first = self.d.submit("true")
         receiver.wait_for(1)
         wait_until(lambda: self.d.process.poll() is not None, what="tpd to die")
         go.touch()  # it ends while nobody looks

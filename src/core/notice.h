@@ -30,8 +30,8 @@ struct Notice {
 };
 
 struct Webhook {
-  std::string url;              // may be a secret itself: never shown
-  std::string secret_file;      // absolute
+  std::string url;                   // may be a secret itself: never shown
+  std::string secret_file;           // absolute
   std::vector<NoticeEvent> on = {};  // of every run, whether its owner asked or not
   bool operator==(const Webhook&) const = default;
 };

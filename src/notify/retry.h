@@ -18,7 +18,7 @@ enum class TryOutcome : uint8_t {
 
 struct TryResult {
   TryOutcome outcome = TryOutcome::kFailed;
-  std::string why = {};  // empty where it was taken; no secret, no url
+  std::string why = {};                               // empty where it was taken; no secret, no url
   absl::Duration retry_after = absl::ZeroDuration();  // the receiver's wish, of kFailed
   bool operator==(const TryResult&) const = default;
 };

@@ -92,6 +92,19 @@ TEST(Convert, APipelineSpeaksThroughTheStepThatDecides) {
   EXPECT_EQ(partial.steps(1).spec().after().when(), v1::AFTER_WHEN_SUCCESS);
 }
 
+TEST(Convert, WhoIsToldIsForWhoMayReadTheEnvironment) {
+  core::RunWithSteps run = QueuedRun(7, "ana");
+  run.run.notify = {{"bob@example.org", {core::NoticeEvent::kFailed, core::NoticeEvent::kPaused}}};
+  const v1::Run shown = Shown(run);
+  ASSERT_EQ(shown.notify_size(), 1);
+  EXPECT_EQ(shown.notify(0).to(), "bob@example.org");
+  ASSERT_EQ(shown.notify(0).on_size(), 2);
+  EXPECT_EQ(shown.notify(0).on(0), v1::NOTICE_EVENT_FAILED);
+  EXPECT_EQ(shown.notify(0).on(1), v1::NOTICE_EVENT_PAUSED);
+  const loop::LiveRun live{.run = run, .gates = {}, .shapes = {}};
+  EXPECT_EQ(ToProto(live, Environment::kLeftOut, kNow).notify_size(), 0);
+}
+
 core::RunWithSteps Array() {
   core::RunWithSteps run = QueuedRun(7, "ana");
   run.run.array_limit = 2;

@@ -8,6 +8,7 @@
 
 #include "base/secret_names.h"
 #include "core/array.h"
+#include "core/reason.h"
 #include "core/resource.h"
 #include "core/revision.h"
 
@@ -19,6 +20,7 @@ static_assert(static_cast<int>(core::JobState::kStopped) + 1 == v1::JOB_STATE_ST
 static_assert(static_cast<int>(core::RunWord::kPartial) + 1 == v1::RUN_STATE_PARTIAL);
 static_assert(static_cast<int>(core::GateKind::kBackend) + 1 == v1::GATE_BACKEND);
 static_assert(static_cast<int>(core::AfterWhen::kAlways) + 1 == v1::AFTER_WHEN_ALWAYS);
+static_assert(static_cast<int>(core::NoticeEvent::kPaused) + 1 == v1::NOTICE_EVENT_PAUSED);
 static_assert(static_cast<int>(store::UsageKey::kRun) + 1 == v1::USAGE_KEY_RUN);
 
 using ProtoEnv = google::protobuf::Map<std::string, std::string>;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/reason.h"
 #include "sample_runs.h"
 
 namespace tp::api {

@@ -94,7 +94,7 @@ class SocketServer {
   std::thread thread_;
 };
 
-std::string Answer(const std::string& status_and_headers, const std::string& body = "") {
+std::string HttpAnswer(const std::string& status_and_headers, const std::string& body = "") {
   return fmt::format("HTTP/1.1 {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{}", status_and_headers,
                      body.size(), body);
 }
@@ -108,7 +108,7 @@ class WebhookChannelTest : public ::testing::Test {
 };
 
 TEST_F(WebhookChannelTest, PostsWhatIsSigned) {
-  SocketServer server(Answer("200 OK"));
+  SocketServer server(HttpAnswer("200 OK"));
   EXPECT_EQ(Post(server.Url()).outcome, TryOutcome::kTaken);
   const std::string request = server.Finish();
   EXPECT_THAT(request, HasSubstr("POST /secret-path HTTP/1.1\r\n"));
@@ -121,8 +121,8 @@ TEST_F(WebhookChannelTest, PostsWhatIsSigned) {
 }
 
 TEST_F(WebhookChannelTest, FollowsNoRedirect) {
-  const SocketServer elsewhere(Answer("200 OK"));
-  const SocketServer server(Answer("307 Elsewhere\r\nLocation: " + elsewhere.Url()));
+  const SocketServer elsewhere(HttpAnswer("200 OK"));
+  const SocketServer server(HttpAnswer("307 Elsewhere\r\nLocation: " + elsewhere.Url()));
   const TryResult result = Post(server.Url());
   EXPECT_EQ(result.outcome, TryOutcome::kFailed);
   EXPECT_EQ(result.why, "it answers 307: redirects are not followed");
@@ -130,9 +130,9 @@ TEST_F(WebhookChannelTest, FollowsNoRedirect) {
 }
 
 TEST_F(WebhookChannelTest, BelievesAStatusAndNotItsLength) {
-  const SocketServer server(Answer("200 OK", std::string(10'000'000, 'x')));
+  const SocketServer server(HttpAnswer("200 OK", std::string(10'000'000, 'x')));
   EXPECT_EQ(Post(server.Url()).outcome, TryOutcome::kTaken);
-  const SocketServer busy(Answer("503 Busy\r\nRetry-After: 9", "later"));
+  const SocketServer busy(HttpAnswer("503 Busy\r\nRetry-After: 9", "later"));
   const TryResult result = Post(busy.Url());
   EXPECT_EQ(result.outcome, TryOutcome::kFailed);
   EXPECT_EQ(result.retry_after, absl::Seconds(9));
@@ -153,7 +153,7 @@ TEST_F(WebhookChannelTest, IsBrokenOffWhenItIsToStop) {
 TEST_F(WebhookChannelTest, SaysWhyNothingCameAndNotWhereto) {
   std::string url;
   {
-    const SocketServer server(Answer("200 OK"));
+    const SocketServer server(HttpAnswer("200 OK"));
     url = server.Url();
     const TryResult no_tls = Post(server.Url("https"));
     EXPECT_EQ(no_tls.outcome, TryOutcome::kFailed);
@@ -166,9 +166,9 @@ TEST_F(WebhookChannelTest, SaysWhyNothingCameAndNotWhereto) {
 }
 
 TEST_F(WebhookChannelTest, UsesNoProxyOfTheEnvironment) {
-  const SocketServer proxy(Answer("200 OK"));
+  const SocketServer proxy(HttpAnswer("200 OK"));
   setenv("http_proxy", proxy.Url().c_str(), 1);
-  const SocketServer server(Answer("200 OK"));
+  const SocketServer server(HttpAnswer("200 OK"));
   EXPECT_EQ(Post(server.Url()).outcome, TryOutcome::kTaken);
   unsetenv("http_proxy");
   EXPECT_EQ(proxy.connections(), 0);

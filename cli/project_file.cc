@@ -70,13 +70,12 @@ Type<ProjectNotice> NoticeType() {
                                     {"stopped", Event::kStopped},
                                     {"paused", Event::kPaused}});
   const auto wrong = [](const std::string& to) -> std::optional<std::string> {
-    const size_t at = to.find('@');
-    const bool mail = at != std::string::npos && at > 0 && at + 1 < to.size();
-    if (mail || to.substr(0, 8) == "https://") return std::nullopt;
-    return fmt::format("{} is neither a mail address nor one that begins with https://", Quoted(to));
+    if (to.find("://") == std::string::npos) return std::nullopt;
+    return fmt::format("{}: addresses are for admins to set up; name one of their receivers, or a mail address",
+                       Quoted(to));
   };
   return Record<ProjectNotice>(
-      "a notice", {RequiredKey("to", &ProjectNotice::to, Text("mail or https:// address", wrong), "Who is told."),
+      "a notice", {RequiredKey("to", &ProjectNotice::to, Text("receiver or mail address", wrong), "Who is told."),
                    RequiredKey("on", &ProjectNotice::on, ListOf(event, "list of events"), "When.")});
 }
 

@@ -35,7 +35,7 @@ struct ProjectStep {
 struct ProjectNotice {
   enum class Event : uint8_t { kSucceeded, kFailed, kStopped, kPaused };
 
-  std::string to;  // a mail address or an https:// address
+  std::string to;  // a mail address, or a receiver of the deployment's
   std::vector<Event> on;
 };
 

@@ -30,6 +30,20 @@ v1::AfterWhen ToProto(ProjectAfter::When when) {
   return v1::AFTER_WHEN_UNSPECIFIED;
 }
 
+v1::NoticeEvent ToProto(ProjectNotice::Event event) {
+  switch (event) {
+    case ProjectNotice::Event::kSucceeded:
+      return v1::NOTICE_EVENT_SUCCEEDED;
+    case ProjectNotice::Event::kFailed:
+      return v1::NOTICE_EVENT_FAILED;
+    case ProjectNotice::Event::kStopped:
+      return v1::NOTICE_EVENT_STOPPED;
+    case ProjectNotice::Event::kPaused:
+      return v1::NOTICE_EVENT_PAUSED;
+  }
+  return v1::NOTICE_EVENT_UNSPECIFIED;
+}
+
 // The step before where `after` names none.
 absl::Status PutAfter(const ProjectAfter& after, const v1::SubmitRunRequest& request, v1::StepSpec& step) {
   const std::string& name = after.step.value.empty() ? request.steps().rbegin()->name() : after.step.value;
@@ -71,6 +85,14 @@ SubmitFlags WithProject(const ProjectFile& project, SubmitFlags flags) {
 
 void AddProjectEnv(const ProjectFile& project, v1::SubmitRunRequest& request) {
   PutEnv(project.env, *request.mutable_steps(0));
+}
+
+void AddNotices(const ProjectFile& project, v1::SubmitRunRequest& request) {
+  for (const ProjectNotice& notice : project.notify) {
+    v1::Notice& to = *request.add_notify();
+    to.set_to(notice.to);
+    for (const ProjectNotice::Event event : notice.on) to.add_on(ToProto(event));
+  }
 }
 
 absl::Status AddThenSteps(const ProjectFile& project, const SubmitFlags& flags, v1::SubmitRunRequest& request) {

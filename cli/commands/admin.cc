@@ -1,4 +1,4 @@
-// tp admin, and of it what is about the server as a whole: reload, registry status, reconcile.
+// tp admin, and of it what is about the server as a whole: reload, registry status, receivers, reconcile.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "cli/answer.h"
+#include "cli/collect.h"
 #include "cli/commands/commands.h"
 #include "cli/render/configuration.h"
 #include "cli/render/reconcile.h"
@@ -57,6 +58,17 @@ absl::StatusOr<ExitCode> Reconcile(Context& context, bool dry_run) {
   return Show(context, answer);
 }
 
+absl::StatusOr<ExitCode> ShowReceivers(Context& context) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  TP_ASSIGN_OR_RETURN(const v1::ListReceiversResponse response,
+                      client->Call(&v1::SystemService::Stub::ListReceivers, v1::ListReceiversRequest()));
+  Answer answer;
+  answer.table = [&](bool) { return ReceiverTable(response, context.terminal(), absl::Now()); };
+  answer.fill = [&](Json& document) { document.update(ToJson(response)); };
+  answer.names = Collect(response.receivers(), [](const v1::Receiver& receiver) { return receiver.name(); });
+  return Show(context, answer);
+}
+
 }  // namespace
 
 void AddAdminCommands(CLI::App& app, Context& context) {
@@ -77,6 +89,9 @@ void AddAdminCommands(CLI::App& app, Context& context) {
   reconcile->add_flag("--dry-run", *only_list, "Say what would be ended; end nothing");
   reconcile->callback(
       [&context, only_list] { context.action = [only_list](Context& c) { return Reconcile(c, *only_list); }; });
+  admin->add_subcommand("receivers", "Who can be told of runs, and what became of the messages")->callback([&context] {
+    context.action = ShowReceivers;
+  });
   AddAdminQuotaCommands(*admin, context);
   AddAdminWindowCommands(*admin, context);
 }

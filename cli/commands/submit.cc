@@ -114,11 +114,11 @@ absl::StatusOr<v1::SubmitRunRequest> BuildRequest(const Context& context, const 
     TP_RETURN_IF_ERROR(AddThenSteps({}, flags, request));
     return request;
   }
-  if (!project->notify.empty()) context.Say("notify in tp.yaml: this version sends nothing yet");
   const std::vector<std::string>& argv = context.has_command ? context.command : project->command;
   const SubmitFlags merged = WithProject(*project, flags);
   TP_ASSIGN_OR_RETURN(v1::SubmitRunRequest request, BuildSubmission(merged, argv));
   AddProjectEnv(*project, request);
+  AddNotices(*project, request);
   TP_RETURN_IF_ERROR(AddThenSteps(*project, merged, request));
   return request;
 }

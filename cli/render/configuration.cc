@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/render/forecast.h"
+#include "cli/render/table.h"
 #include "cli/render/text.h"
 #include "cli/render/time.h"
 
@@ -54,6 +55,26 @@ std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl
   page += fmt::format("the last reload failed {}:\n", RelativeTime(FromProto(status.last_fault().at()), now));
   for (const std::string& problem : status.last_fault().problems()) page += "  " + EscapeControl(problem) + "\n";
   return page;
+}
+
+std::string ReceiverTable(const v1::ListReceiversResponse& response, const Terminal& terminal, absl::Time now) {
+  Table table({{"NAME"},
+               {"WAITING", Align::kRight},
+               {"DELIVERED", Align::kRight},
+               {"GIVEN UP", Align::kRight},
+               {"LAST FAILURE", Align::kLeft, true}});
+  for (const v1::Receiver& receiver : response.receivers()) {
+    std::string failure;
+    if (receiver.has_last_failed_at()) {
+      failure = fmt::format("{}: {}", RelativeTime(FromProto(receiver.last_failed_at()), now), receiver.last_error());
+    }
+    table.AddRow({{receiver.configured() ? receiver.name() : receiver.name() + " (not in tpd.yaml)"},
+                  {std::to_string(receiver.waiting())},
+                  {std::to_string(receiver.delivered())},
+                  {std::to_string(receiver.given_up())},
+                  {failure}});
+  }
+  return table.Render(terminal);
 }
 
 }  // namespace tp::cli

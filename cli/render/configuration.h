@@ -20,4 +20,6 @@ std::string ReloadPage(const v1::ReloadConfigurationResponse& response, const Re
 
 std::string RegistryStatusPage(const v1::GetRegistryStatusResponse& status, absl::Time now);
 
+std::string ReceiverTable(const v1::ListReceiversResponse& response, const Terminal& terminal, absl::Time now);
+
 }  // namespace tp::cli

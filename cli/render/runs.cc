@@ -200,6 +200,18 @@ std::string AfterText(const v1::Run& run) {
   return Join(parts, ", ");
 }
 
+std::string NotifyText(const v1::Run& run) {
+  std::vector<std::string> parts;
+  for (const v1::Notice& notice : run.notify()) {
+    std::vector<std::string> events;
+    for (const int event : notice.on()) {
+      events.push_back(EnumWord(v1::NoticeEvent_Name(event), "NOTICE_EVENT_"));
+    }
+    parts.push_back(fmt::format("{} ({})", notice.to(), Join(events, ", ")));
+  }
+  return Join(parts, ", ");
+}
+
 std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time now) {
   Fields fields(0, terminal);
   if (run.has_removed_at()) {
@@ -210,6 +222,7 @@ std::string RunFields(const v1::Run& run, const Terminal& terminal, absl::Time n
   fields.Add("project", run.project());
   fields.Add("labels", LabelText(run.labels()));
   fields.Add("after", AfterText(run));
+  fields.Add("notify", NotifyText(run));
   if (run.has_created_at()) fields.Add("created", Moment(run.created_at(), now));
   if (run.has_ended_at()) fields.Add("ended", Moment(run.ended_at(), now));
   fields.Add("gpu_seconds", GpuSeconds(run.gpu_ms()));

@@ -31,6 +31,7 @@ TARGETS = [
     ("yaml", r"yaml-cpp/.*"),
     ("json", r"nlohmann/.*"),
     ("openssl", r"openssl/.*"),
+    ("curl", r"curl/.*"),
     ("cli11", r"CLI/.*"),
     ("gtest", r"(gtest|gmock|rapidcheck|benchmark)(/.*|\.h)"),
     ("std", r"[a-z_]+"),
@@ -59,7 +60,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 LIBS = "absl fmt"
 BACKENDS = "backends/driver backends/fake backends/local"
-TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim simulate auth rank public tp/backend.h {BACKENDS}"
+TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim simulate auth notify rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
 
@@ -82,9 +83,10 @@ FOLDERS = [
     _folder("src/sim", LIBS, "base core plan store loop launch backends/fake public tp/backend.h"),
     _folder("src/simulate", LIBS, "base decode core plan config json"),
     _folder("src/auth", LIBS, "base core store_interface openssl posix"),
-    _folder("src/api", LIBS, RPC, "base core plan loop store snapshot snapshot_manifest auth config public json posix"),
+    _folder("src/notify", LIBS, "base core store store_interface auth spdlog json curl posix"),
+    _folder("src/api", LIBS, RPC, "base core plan loop store snapshot snapshot_manifest auth config notify public json posix"),
     _folder("src/tpd", LIBS, RPC, BACKENDS,
-            "base decode core config store snapshot snapshot_manifest loop launch sim simulate auth api public tp/backend.h spdlog json cli11 posix"),
+            "base decode core config store snapshot snapshot_manifest loop launch sim simulate auth notify api public tp/backend.h spdlog json cli11 posix"),
     _folder("cli", LIBS, RPC, "base decode snapshot_manifest public json cli11 posix"),
     _folder("tests", TESTED, TEST_LIBS),
     _folder("tests/api", TESTED, TEST_LIBS, RPC, "api cli"),

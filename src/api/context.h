@@ -22,6 +22,7 @@
 #include "core/reconcile.h"
 #include "core/registry.h"
 #include "core/step.h"
+#include "notify/status.h"
 #include "store/store.h"
 
 namespace tp::snapshot {
@@ -48,6 +49,7 @@ struct Context {
   std::function<absl::Time()> now;
   std::function<absl::StatusOr<std::vector<core::SeenObject>>()> inventory;  // of all engines; blocks
   std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused
+  std::function<absl::StatusOr<std::vector<notify::ReceiverStatus>>()> receivers;
   ServerFacts facts;
   PageTokens page_tokens;
   auth::Authenticator authenticator;

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/reason.h"
 #include "base/secret_names.h"
 #include "core/array.h"
+#include "core/reason.h"
 #include "core/resource.h"
 #include "core/revision.h"
 
@@ -20,6 +20,7 @@ static_assert(static_cast<int>(core::JobState::kStopped) + 1 == v1::JOB_STATE_ST
 static_assert(static_cast<int>(core::RunWord::kPartial) + 1 == v1::RUN_STATE_PARTIAL);
 static_assert(static_cast<int>(core::GateKind::kBackend) + 1 == v1::GATE_BACKEND);
 static_assert(static_cast<int>(core::AfterWhen::kAlways) + 1 == v1::AFTER_WHEN_ALWAYS);
+static_assert(static_cast<int>(core::NoticeEvent::kPaused) + 1 == v1::NOTICE_EVENT_PAUSED);
 static_assert(static_cast<int>(store::UsageKey::kRun) + 1 == v1::USAGE_KEY_RUN);
 
 using ProtoEnv = google::protobuf::Map<std::string, std::string>;
@@ -129,7 +130,7 @@ void CopyStep(const loop::LiveRun& run, size_t index, Environment environment, a
   to->set_state(ToProto(step.state));
   to->set_state_text(core::StateText(step, now));
   *to->mutable_entered_at() = ToProto(step.entered_at);
-  to->set_reason(StepReason(step, gates));
+  to->set_reason(core::StepReason(step, gates));
   for (const core::GateVerdict& verdict : gates) *to->add_gates() = ToProto(verdict);
   if (const core::ResolvedShape* shape = ShapeOf(run, index)) {
     CopyShape(*shape, to);
@@ -205,7 +206,7 @@ std::string TaskCounts(const core::RunWithSteps& run) {
 // The run's word; where one step speaks for it, as that step's state reads.
 std::string RunStateText(const core::RunWithSteps& run, core::RunWord word, absl::Time now) {
   if (core::IsArray(run)) return fmt::format("{} ({})", core::Name(word), TaskCounts(run));
-  const core::Step& step = SpeakingStep(run);
+  const core::Step& step = core::SpeakingStep(run.steps);
   std::string text =
       core::Name(step.state) == core::Name(word) ? core::StateText(step, now) : std::string(core::Name(word));
   if (run.steps.size() > 1)
@@ -217,6 +218,11 @@ void CopyDependency(const core::RunDependency& from, v1::RunDependency* to) {
   to->set_run(from.id);
   to->set_when(static_cast<v1::AfterWhen>(static_cast<int>(from.when) + 1));
   if (from.outcome) to->set_outcome(ToProto(*from.outcome));
+}
+
+void CopyNotice(const core::Notice& from, v1::Notice* to) {
+  to->set_to(from.to);
+  for (const core::NoticeEvent event : from.on) to->add_on(ToProto(event));
 }
 
 // The same for all tasks of an array.
@@ -252,8 +258,11 @@ v1::Run ToProto(const loop::LiveRun& live, Environment environment, absl::Time n
   to.set_version(core::VersionOf(run));
   if (run.run.removed_at) *to.mutable_removed_at() = ToProto(*run.run.removed_at);
   for (const core::RunDependency& other : run.run.after) CopyDependency(other, to.add_after());
+  if (environment == Environment::kShown) {
+    for (const core::Notice& notice : run.run.notify) CopyNotice(notice, to.add_notify());
+  }
   if (core::IsArray(run)) CountTasks(run, to.mutable_array());
-  const core::Step& speaking = SpeakingStep(run);
+  const core::Step& speaking = core::SpeakingStep(run.steps);
   for (const core::Step& step : run.steps) {
     to.set_retry_count(to.retry_count() + step.retry_count);
     if (tasks == Tasks::kSpeaking && core::IsArray(run) && step.ref != speaking.ref) continue;
@@ -316,6 +325,13 @@ v1::Interval ToProto(const core::LedgerRow& row, const std::string& run_id) {
 v1::JobState ToProto(core::JobState state) { return static_cast<v1::JobState>(static_cast<int>(state) + 1); }
 v1::RunState ToProto(core::RunWord word) { return static_cast<v1::RunState>(static_cast<int>(word) + 1); }
 v1::Gate ToProto(core::GateKind gate) { return static_cast<v1::Gate>(static_cast<int>(gate) + 1); }
+
+v1::NoticeEvent ToProto(core::NoticeEvent event) { return static_cast<v1::NoticeEvent>(static_cast<int>(event) + 1); }
+
+std::optional<core::NoticeEvent> FromProto(v1::NoticeEvent event) {
+  if (event == v1::NOTICE_EVENT_UNSPECIFIED || !v1::NoticeEvent_IsValid(event)) return std::nullopt;
+  return static_cast<core::NoticeEvent>(static_cast<int>(event) - 1);
+}
 
 std::optional<core::RunWord> FromProto(v1::RunState state) {
   if (state == v1::RUN_STATE_UNSPECIFIED || !v1::RunState_IsValid(state)) return std::nullopt;

@@ -14,7 +14,7 @@
 
 namespace tp::api {
 
-// Whether the environment is part of the answer; values of secret-looking names never are.
+// Whether the environment and who is told are part of the answer; values of secret-looking names never are.
 enum class Environment { kShown, kLeftOut };
 
 // A run with what the loop knows of it; `gates` and `shapes` are empty for one that is over.
@@ -32,9 +32,11 @@ v1::Interval ToProto(const core::LedgerRow& row, const std::string& run_id);
 v1::JobState ToProto(core::JobState state);
 v1::RunState ToProto(core::RunWord word);
 v1::Gate ToProto(core::GateKind gate);
+v1::NoticeEvent ToProto(core::NoticeEvent event);
 
 // Nothing for UNSPECIFIED and for values of a newer client.
 std::optional<core::RunWord> FromProto(v1::RunState state);
+std::optional<core::NoticeEvent> FromProto(v1::NoticeEvent event);
 std::optional<store::UsageKey> FromProto(v1::UsageKey key);
 
 google::protobuf::Timestamp ToProto(absl::Time time);

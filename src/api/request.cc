@@ -222,6 +222,22 @@ absl::StatusOr<core::AfterWhen> ParseWhen(const std::string& field, v1::AfterWhe
   return static_cast<core::AfterWhen>(static_cast<int>(when) - 1);
 }
 
+absl::StatusOr<std::vector<core::Notice>> ParseNotices(const v1::SubmitRunRequest& request,
+                                                       const core::Receivers& receivers) {
+  std::vector<core::Notice> notices;
+  for (const v1::Notice& notice : request.notify()) {
+    core::Notice& to = notices.emplace_back();
+    to.to = notice.to();
+    for (const int event : notice.on()) {
+      const auto known = FromProto(static_cast<v1::NoticeEvent>(event));
+      if (!known) return FieldError("notify", "{} is not an event of this server: update it or tp", event);
+      to.on.push_back(*known);
+    }
+  }
+  if (auto status = core::CheckNotices(notices, receivers); !status.ok()) return WithField(status, "notify");
+  return notices;
+}
+
 absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request) {
   loop::SubmitRun to;
   if (request.name().size() > kMaxName || !IsPlainText(request.name())) {

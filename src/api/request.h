@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <google/protobuf/message.h>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/notice.h"
 #include "loop/commands.h"
 #include "store/store.h"
 #include "tp/v1/run.pb.h"
@@ -20,8 +22,12 @@ namespace tp::api {
 // Unspecified: success.
 absl::StatusOr<core::AfterWhen> ParseWhen(const std::string& field, v1::AfterWhen when);
 
-// Without the runs that it comes after, which are to be found first.
+// Without the runs that it comes after, which are to be found first, and without `notify`.
 absl::StatusOr<loop::SubmitRun> ParseSubmit(const v1::SubmitRunRequest& request);
+
+// Who is to be told, of those that there are.
+absl::StatusOr<std::vector<core::Notice>> ParseNotices(const v1::SubmitRunRequest& request,
+                                                       const core::Receivers& receivers);
 
 // 1 to 128 printable ASCII characters.
 absl::Status CheckRequestId(std::string_view request_id);

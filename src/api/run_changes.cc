@@ -119,6 +119,7 @@ absl::StatusOr<loop::SubmitRun> ParseClone(const v1::CloneRunRequest& request, c
   if (request.project().empty()) clone.project = original.run.project;
   clone.labels.insert(original.run.labels.begin(), original.run.labels.end());
   if (!clone.priority && original.run.priority < core::kDefaultPriority) clone.priority = original.run.priority;
+  clone.notify = original.run.notify;
   clone.snapshot_id = original.run.snapshot_id;
   clone.clone_of = original.run.id();
   return clone;

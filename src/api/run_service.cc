@@ -129,6 +129,7 @@ absl::Status AddAfter(Context& context, const Call& call, const v1::SubmitRunReq
 absl::StatusOr<loop::SubmitRun> ParseWhole(Context& context, const Call& call, v1::SubmitRunRequest request) {
   TP_RETURN_IF_ERROR(FillFromRecipes(*context.registry(), request));
   TP_ASSIGN_OR_RETURN(loop::SubmitRun submit, ParseSubmit(request));
+  TP_ASSIGN_OR_RETURN(submit.notify, ParseNotices(request, context.registry()->receivers));
   TP_RETURN_IF_ERROR(AddAfter(context, call, request, &submit));
   return submit;
 }

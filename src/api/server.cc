@@ -49,6 +49,7 @@ struct Server::State {
                 .now = parts.now,
                 .inventory = std::move(parts.inventory),
                 .may_take_work = std::move(parts.may_take_work),
+                .receivers = std::move(parts.receivers),
                 .facts = std::move(options.facts),
                 .page_tokens = PageTokens(std::move(options.page_token_key)),
                 .authenticator = auth::Authenticator(parts.reader, parts.now),

@@ -16,6 +16,7 @@
 #include "core/reconcile.h"
 #include "core/registry.h"
 #include "loop/commands.h"
+#include "notify/status.h"
 #include "store/store.h"
 
 namespace tp::snapshot {
@@ -49,6 +50,10 @@ struct ServerParts {
   };
   // Thread-safe. RESOURCE_EXHAUSTED with the reason while submissions and uploads are refused.
   std::function<absl::Status()> may_take_work = [] { return absl::OkStatus(); };
+  // Thread-safe.
+  std::function<absl::StatusOr<std::vector<notify::ReceiverStatus>>()> receivers = [] {
+    return std::vector<notify::ReceiverStatus>();
+  };
 };
 
 class Server {

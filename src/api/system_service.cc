@@ -2,8 +2,10 @@
 
 #include <string>
 
+#include "api/convert.h"
 #include "api/reconcile.h"
 #include "api/reload.h"
+#include "base/status.h"
 
 namespace tp::api {
 namespace {
@@ -11,6 +13,7 @@ namespace {
 constexpr std::string_view kGetServerInfo = "/tp.v1.SystemService/GetServerInfo";
 constexpr std::string_view kReconcile = "/tp.v1.SystemService/Reconcile";
 constexpr std::string_view kReloadConfiguration = "/tp.v1.SystemService/ReloadConfiguration";
+constexpr std::string_view kListReceivers = "/tp.v1.SystemService/ListReceivers";
 constexpr std::string_view kWhoAmI = "/tp.v1.SystemService/WhoAmI";
 
 absl::Status ServerInfo(Context& context, v1::GetServerInfoResponse* response) {
@@ -28,6 +31,21 @@ absl::Status Who(const Call& call, v1::WhoAmIResponse* response) {
   return absl::OkStatus();
 }
 
+absl::Status Receivers(Context& context, v1::ListReceiversResponse* response) {
+  TP_ASSIGN_OR_RETURN(const std::vector<notify::ReceiverStatus> receivers, context.receivers());
+  for (const notify::ReceiverStatus& from : receivers) {
+    v1::Receiver* to = response->add_receivers();
+    to->set_name(from.name);
+    to->set_configured(from.configured);
+    to->set_delivered(from.delivered);
+    to->set_given_up(from.given_up);
+    to->set_waiting(from.waiting);
+    to->set_last_error(from.last_error);
+    if (from.last_failed_at) *to->mutable_last_failed_at() = ToProto(*from.last_failed_at);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* SystemService::GetServerInfo(grpc::CallbackServerContext* server_context,
@@ -41,6 +59,13 @@ grpc::ServerUnaryReactor* SystemService::WhoAmI(grpc::CallbackServerContext* ser
                                                 const v1::WhoAmIRequest* /*request*/, v1::WhoAmIResponse* response) {
   return RunUnarySync(context_, context_.calls, server_context, kWhoAmI,
                       [=](const Call& call) { return Who(call, response); });
+}
+
+grpc::ServerUnaryReactor* SystemService::ListReceivers(grpc::CallbackServerContext* server_context,
+                                                       const v1::ListReceiversRequest* /*request*/,
+                                                       v1::ListReceiversResponse* response) {
+  return RunUnarySync(context_, context_.files, server_context, kListReceivers,
+                      [=, this](const Call& /*call*/) { return Receivers(context_, response); });
 }
 
 grpc::ServerUnaryReactor* SystemService::ReloadConfiguration(grpc::CallbackServerContext* server_context,

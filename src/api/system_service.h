@@ -16,6 +16,9 @@ class SystemService final : public v1::SystemService::CallbackService {
                                           v1::GetServerInfoResponse* response) override;
   grpc::ServerUnaryReactor* WhoAmI(grpc::CallbackServerContext* server_context, const v1::WhoAmIRequest* request,
                                    v1::WhoAmIResponse* response) override;
+  grpc::ServerUnaryReactor* ListReceivers(grpc::CallbackServerContext* server_context,
+                                          const v1::ListReceiversRequest* request,
+                                          v1::ListReceiversResponse* response) override;
   grpc::ServerUnaryReactor* ReloadConfiguration(grpc::CallbackServerContext* server_context,
                                                 const v1::ReloadConfigurationRequest* request,
                                                 v1::ReloadConfigurationResponse* response) override;

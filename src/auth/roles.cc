@@ -53,6 +53,7 @@ constexpr MethodRole kMethodRoles[] = {
     {"/tp.v1.SystemService/WhoAmI", Role::kViewer},
     {"/tp.v1.SystemService/ReloadConfiguration", Role::kAdmin},
     {"/tp.v1.SystemService/Reconcile", Role::kAdmin},
+    {"/tp.v1.SystemService/ListReceivers", Role::kOperator},
 };
 
 bool IsTheirsOrOperator(const Identity& caller, std::string_view owner) {

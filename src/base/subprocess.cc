@@ -154,18 +154,23 @@ int PollTimeoutMs(absl::Time deadline) {
   return static_cast<int>(absl::ToInt64Milliseconds(std::min(left, absl::Hours(1)))) + 1;
 }
 
-// Reads both streams until the child itself has ended. False when the deadline came first.
-bool Follow(int pidfd, int out, int err, CommandResult& result, size_t max_bytes, absl::Time deadline) {
-  std::array<pollfd, 3> waits = {{{pidfd, POLLIN, 0}, {out, POLLIN, 0}, {err, POLLIN, 0}}};
+enum class Followed : uint8_t { kEnded, kDeadline, kCancelled };
+
+// Reads both streams until the child itself has ended, or something else came first.
+Followed Follow(int pidfd, int out, int err, const Command& command, CommandResult& result, absl::Time deadline) {
+  std::array<pollfd, 4> waits = {
+      {{pidfd, POLLIN, 0}, {out, POLLIN, 0}, {err, POLLIN, 0}, {command.cancel_fd, POLLIN, 0}}};
+  const size_t max_bytes = command.max_output_bytes;
   for (;;) {
     const int ready = poll(waits.data(), waits.size(), PollTimeoutMs(deadline));
-    if (ready < 0 && errno != EINTR) return false;
-    if (ready == 0 && absl::Now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) return Followed::kDeadline;
+    if (ready == 0 && absl::Now() >= deadline) return Followed::kDeadline;
     const bool ended = ready > 0 && waits[0].revents != 0;
     // What the child wrote before its end is in the pipe by now.
     if ((ended || waits[1].revents != 0) && !Drain(out, result.out, max_bytes)) waits[1].fd = -1;
     if ((ended || waits[2].revents != 0) && !Drain(err, result.err, max_bytes)) waits[2].fd = -1;
-    if (ended) return true;
+    if (ended) return Followed::kEnded;
+    if (ready > 0 && waits[3].revents != 0) return Followed::kCancelled;
   }
 }
 
@@ -180,8 +185,13 @@ absl::StatusOr<CommandResult> RunCommand(const Command& command, absl::Time dead
   out.write.reset();
   err.write.reset();
   CommandResult result;
-  if (!Follow(child.pidfd(), out.read.get(), err.read.get(), result, command.max_output_bytes, deadline)) {
-    return Error(absl::StatusCode::kDeadlineExceeded, "{} did not end in time and was killed", command.argv[0]);
+  switch (Follow(child.pidfd(), out.read.get(), err.read.get(), command, result, deadline)) {
+    case Followed::kEnded:
+      break;
+    case Followed::kDeadline:
+      return Error(absl::StatusCode::kDeadlineExceeded, "{} did not end in time and was killed", command.argv[0]);
+    case Followed::kCancelled:
+      return Error(absl::StatusCode::kCancelled, "{} was killed: nobody waits for it any more", command.argv[0]);
   }
   const siginfo_t info = child.Wait();
   if (info.si_code == CLD_EXITED) {

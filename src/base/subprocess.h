@@ -16,6 +16,7 @@ struct Command {
   std::vector<std::string> env;   // `NAME=value`, complete
   std::string stdin_bytes;
   size_t max_output_bytes = 64 * 1024;  // of each stream; what is beyond is read and dropped
+  int cancel_fd = -1;                   // not owned; -1: none
 };
 
 struct CommandResult {
@@ -26,7 +27,8 @@ struct CommandResult {
 };
 
 // NOT_FOUND or PERMISSION_DENIED where the program cannot be executed, DEADLINE_EXCEEDED where it ran
-// until `deadline` and was killed with its process group, UNAVAILABLE where the machine lacks something.
+// until `deadline` and was killed with its process group, CANCELLED where that was because `cancel_fd` had become
+// readable, UNAVAILABLE where the machine lacks something.
 // Descendants that left its session go on, and holding its output open keeps nobody waiting.
 absl::StatusOr<CommandResult> RunCommand(const Command& command, absl::Time deadline);
 

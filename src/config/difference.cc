@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tp::config {
 namespace {
@@ -50,6 +51,14 @@ std::map<std::string, int64_t> ByKey(const core::QuotaLimits& limits) {
   return by_key;
 }
 
+// Webhooks and mail alike.
+std::map<std::string, std::pair<core::Webhook, core::MailHook>> ByName(const core::Receivers& receivers) {
+  std::map<std::string, std::pair<core::Webhook, core::MailHook>> by_name;
+  for (const auto& [name, webhook] : receivers.webhooks) by_name[name].first = webhook;
+  if (receivers.mail) by_name[std::string(core::kMailReceiver)].second = *receivers.mail;
+  return by_name;
+}
+
 struct ServerKey {
   std::string_view key;
   std::function<bool(const ServerConfig&, const ServerConfig&)> same;
@@ -65,7 +74,7 @@ ServerKey PolicyKey(std::string_view key, T core::Policy::*member) {
   return KeyOf(key, [member](const ServerConfig& config) { return config.policy.*member; });
 }
 
-// Every key of tpd.yaml but those that end up in the registry (quotas, jobs.executors and what shapes them).
+// Every key of tpd.yaml but those that end up in the registry (quotas, notify, jobs.executors and what shapes them).
 const std::vector<ServerKey>& ServerKeys() {
   using core::Policy;
   using Config = ServerConfig;
@@ -113,6 +122,7 @@ std::vector<Change> Differences(const core::Registry& from, const core::Registry
   Compare("framework", from.frameworks, to.frameworks, changes);
   Compare("recipe", from.recipes, to.recipes, changes);
   Compare("quota", ByKey(from.quota_defaults), ByKey(to.quota_defaults), changes);
+  Compare("receiver", ByName(from.receivers), ByName(to.receivers), changes);
   return changes;
 }
 

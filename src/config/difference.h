@@ -14,7 +14,7 @@ enum class ChangeKind : uint8_t { kAdded, kRemoved, kChanged };
 
 // `series h200 changed`
 struct Change {
-  std::string what;  // series, profile, executor, framework, recipe, quota
+  std::string what;  // series, profile, executor, framework, recipe, quota, receiver
   std::string name;
   ChangeKind kind = ChangeKind::kChanged;
   bool operator==(const Change&) const = default;
@@ -22,7 +22,8 @@ struct Change {
   std::string text() const;
 };
 
-// Series first, then profiles, executors, frameworks, recipes, quotas; each by name. The versions do not count.
+// Series first, then profiles, executors, frameworks, recipes, quotas, receivers; each by name. The versions do not
+// count.
 std::vector<Change> Differences(const core::Registry& from, const core::Registry& to);
 
 // Keys of tpd.yaml that come into force with a restart only and are not as tpd runs with them.

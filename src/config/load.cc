@@ -65,6 +65,7 @@ absl::StatusOr<Loaded> Load(const Sources& sources) {
     auto executors = BuildExecutors(*server_file, loaded.server.default_backend, server_problems);
     loaded.registry = BuildRegistry(*registry_file, std::move(executors), registry_problems);
     loaded.registry.quota_defaults = BuildQuotaDefaults(server_file->quotas, loaded.registry, server_problems);
+    loaded.registry.receivers = BuildReceivers(server_file->notify, server_problems);
   }
   TP_RETURN_IF_ERROR(ToStatus({&server_problems, &registry_problems}));
   return loaded;

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/status.h"
 #include "config/backend_config.h"
+#include "config/loopback.h"
 #include "config/order_keys.h"
 #include "config/scalar_types.h"
 #include "core/ids.h"
@@ -38,13 +39,6 @@ constexpr absl::Duration kDay = absl::Hours(24);
 constexpr absl::Duration kYear = absl::Hours(24 * 365);
 
 // --- Scalars of this file -------------------------------------------------------------------------
-
-bool IsLoopback(std::string_view host) {
-  if (host == "localhost" || host == "::1") return true;
-  const bool digits = host.find_first_not_of("0123456789.") == std::string_view::npos;
-  return digits && host.substr(0, 4) == "127." && std::count(host.begin(), host.end(), '.') == 3 &&
-         host.back() != '.' && host.find("..") == std::string_view::npos;
-}
 
 // `host:port`, IPv6 addresses in brackets.
 std::optional<ListenAddress> ParseListenAddress(std::string_view text) {
@@ -283,6 +277,8 @@ Type<ServerFile> MakeServerFileType() {
                    Key("scheduling", &ServerFile::scheduling, At(PolicyType()), "Graces, retries, patience, order."),
                    Key("quotas", &ServerFile::quotas, QuotaType(),
                        "What each user may hold; over it, jobs wait. `tp admin quota` says otherwise for one of them."),
+                   Key("notify", &ServerFile::notify, ReceiversType(),
+                       "Who can be told what becomes of runs. Users choose among these."),
                    Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
                    Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
                    Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "config/quota_defaults.h"
+#include "config/receivers.h"
 #include "core/step.h"
 #include "decode/type.h"
 
@@ -95,6 +96,7 @@ struct ServerFile {
   decode::Located<Snapshots> snapshots;
   decode::Located<core::Policy> scheduling;
   QuotaEntry quotas;
+  ReceiversEntry notify;
   Accounting accounting;
   Platform platform;
   Jobs jobs;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/notice.h"
 #include "core/quota.h"
 
 namespace tp::core {
@@ -121,7 +122,8 @@ struct Recipe {
   bool operator==(const Recipe&) const = default;
 };
 
-// What admins keep in files and what comes into force as one: the hardware, and what users get of it.
+// What admins keep in files and what comes into force as one: the hardware, what users get of it, and whom they may
+// have told.
 struct Registry {
   int64_t version = 0;  // rises with each reload
   QuotaLimits quota_defaults;
@@ -130,6 +132,7 @@ struct Registry {
   std::map<std::string, Executor> executors;
   std::map<std::string, OverrideStyle> frameworks;
   std::map<std::string, Recipe> recipes;
+  Receivers receivers;
   bool operator==(const Registry&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/notice.h"
 #include "core/state.h"
 #include "core/step.h"
 
@@ -57,6 +58,7 @@ struct Run {
   std::optional<absl::Time> removed_at;
   std::vector<RunDependency> after;  // all of them; its first steps wait
   int32_t array_limit = 0;           // of an array: tasks live at once; 0: all
+  std::vector<Notice> notify;
   bool operator==(const Run&) const = default;
 
   std::string id() const;

@@ -52,6 +52,7 @@ struct SubmitRun {
   std::vector<AfterRun> after = {};
   std::optional<core::ArraySpec> array = std::nullopt;  // of the one step
   bool hold = false;                                    // by its owner, from the beginning
+  std::vector<core::Notice> notify = {};
 };
 // A run that is over is not in the loop's memory: for these the caller reads it from the store and
 // hands it in; where the loop has the run, that is what counts.

@@ -183,6 +183,7 @@ absl::StatusOr<core::RunWithSteps> Loop::NewRun(const Principal& who, const Subm
   run.run.project = submit.project;
   run.run.snapshot_id = submit.snapshot_id;
   run.run.labels = submit.labels;
+  run.run.notify = submit.notify;
   if (submit.priority) {
     TP_RETURN_IF_ERROR(core::CheckPriority(*submit.priority, run.run.priority, ReviserOf(who, run.run)));
     run.run.priority = *submit.priority;

@@ -115,6 +115,21 @@ void CheckEvents(Server& server, Journal& journal) {
   }
 }
 
+// Whoever follows the changes of words is told what each run came to.
+void CheckWordChanges(Server& server, Journal& journal) {
+  std::map<int64_t, core::RunWord> told;
+  const auto changes = server.store().WordChangesAfter(0, kAllRows);
+  for (const store::WordChange& change : *changes) told[change.row.run] = change.row.to;
+  const auto page = server.store().ListRuns({}, std::nullopt, kAllRows);
+  for (const core::RunWithSteps& run : page->runs) {
+    const core::RunWord word = core::RollUp(run.steps);
+    const auto found = told.find(run.run.n);
+    if (core::NoticeEventOf(word) && (found == told.end() || found->second != word)) {
+      journal.Break("run {} is {}, and nobody could be told", run.run.n, core::Name(word));
+    }
+  }
+}
+
 void CheckSubmits(Server& server, const Promises& promises, Journal& journal) {
   std::map<std::string, std::set<int64_t>> made;
   const auto page = server.store().ListRuns({}, std::nullopt, kAllRows);
@@ -192,6 +207,7 @@ void CheckAtRest(Server& server, const World& world, const Promises& promises, c
   CheckReload(server, journal);
   CheckOwedCorrections(server, journal);
   CheckEvents(server, journal);
+  CheckWordChanges(server, journal);
   CheckSubmits(server, promises, journal);
   CheckWorld(server, world, journal);
   CheckBills(server, world, monitor, journal);

@@ -229,6 +229,7 @@ absl::StatusOr<T> Decode(std::string_view json) {
 }
 
 template std::string Encode(const std::vector<core::RunDependency>&);
+template std::string Encode(const std::vector<core::Notice>&);
 template std::string Encode(const core::StepSpec&);
 template std::string Encode(const std::vector<core::PastAttempt>&);
 template std::string Encode(const core::ResolvedShape&);
@@ -241,6 +242,7 @@ template std::string Encode(const AttemptTarget&);
 template std::string Encode(const core::QuotaLimits&);
 
 template absl::StatusOr<std::vector<core::RunDependency>> Decode(std::string_view);
+template absl::StatusOr<std::vector<core::Notice>> Decode(std::string_view);
 template absl::StatusOr<core::StepSpec> Decode(std::string_view);
 template absl::StatusOr<std::vector<core::PastAttempt>> Decode(std::string_view);
 template absl::StatusOr<core::ResolvedShape> Decode(std::string_view);

@@ -19,8 +19,8 @@ namespace tp::store {
 
 inline constexpr int kCodecVersion = 1;
 
-// Of StepSpec, vector<PastAttempt>, ResolvedShape, vector<PoolPlacement>, vector<RankObservation>, Meter,
-// Ending, Sight, AttemptTarget and QuotaLimits; Decode also of vector<string>.
+// Of StepSpec, vector<Notice>, vector<PastAttempt>, ResolvedShape, vector<PoolPlacement>, vector<RankObservation>,
+// Meter, Ending, Sight, AttemptTarget and QuotaLimits; Decode also of vector<string>.
 template <typename T>
 std::string Encode(const T& value);
 

@@ -293,10 +293,17 @@ void Fields(Visitor& visitor, T& value) {
   visitor("outcome", outcome);
 }
 
+template <typename Visitor, Is<core::Notice> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [to, on] = value;
+  visitor("to", to);
+  visitor("on", on);
+}
+
 template <typename Visitor, Is<core::Run> T>
 void Fields(Visitor& visitor, T& value) {
   auto& [n, slug, owner, project, snapshot_id, labels, priority, created_at, snapshot_available, removed_at, after,
-         array_limit] = value;
+         array_limit, notify] = value;
   visitor("n", n);
   visitor("slug", slug);
   visitor("owner", owner);
@@ -309,6 +316,7 @@ void Fields(Visitor& visitor, T& value) {
   visitor("removed_at", removed_at);
   visitor("after", after);
   visitor("array_limit", array_limit);
+  visitor("notify", notify);
 }
 
 template <typename Visitor, Is<core::QuotaLimits> T>

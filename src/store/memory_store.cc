@@ -107,6 +107,15 @@ absl::Status MemoryStore::CheckUnique(const Data& data, const Txn& txn) {
   return absl::OkStatus();
 }
 
+// `run` as it will be, while `data` has it as it was.
+void MemoryStore::NoteWordChange(Data& data, const RunChange& change, const StoredRun& run) {
+  const auto known = data.runs.find(run.value.run.n);
+  std::optional<core::RunWord> before;
+  if (known != data.runs.end()) before = known->second.summary.word;
+  const auto row = WordChangeOf(change, before, run.summary, run.value.steps);
+  if (row) data.word_changes[row->revision] = Rounded(*row, &WordChangeRow::at);
+}
+
 void MemoryStore::Append(Data& data, const Txn& txn) {
   data.meta = txn.meta;
   for (const EventRow& row : txn.events) data.events.push_back(Rounded(row, &EventRow::at));
@@ -137,10 +146,12 @@ absl::Status MemoryStore::Commit(const Txn& txn) {
   const std::lock_guard lock(mutex_);
   TP_RETURN_IF_ERROR(CheckTxn(txn, data_.meta));
   TP_RETURN_IF_ERROR(CheckUnique(data_, txn));
+  const std::map<int64_t, RunChange> changes = ChangesByRun(txn);
   std::map<int64_t, StoredRun> changed;
-  for (const auto& [n, change] : ChangesByRun(txn)) {
+  for (const auto& [n, change] : changes) {
     TP_ASSIGN_OR_RETURN(changed[n], Changed(data_, n, change));
   }
+  for (const auto& [n, change] : changes) NoteWordChange(data_, change, changed.at(n));
   for (auto& [n, run] : changed) data_.runs[n] = std::move(run);
   Append(data_, txn);
   Set(data_, txn);
@@ -266,6 +277,18 @@ absl::StatusOr<std::vector<EventRow>> MemoryStore::EventsAfter(int64_t revision,
                                       [](int64_t wanted, const EventRow& row) { return wanted < row.revision; });
   const auto count = std::min<std::ptrdiff_t>(limit, data_.events.end() - first);
   return std::vector<EventRow>(first, first + count);
+}
+
+absl::StatusOr<std::vector<WordChange>> MemoryStore::WordChangesAfter(int64_t revision, int limit) {
+  TP_RETURN_IF_ERROR(CheckLimit(limit));
+  const std::lock_guard lock(mutex_);
+  std::vector<WordChange> changes;
+  for (auto row = data_.word_changes.upper_bound(revision); row != data_.word_changes.end(); ++row) {
+    if (changes.size() == static_cast<size_t>(limit)) break;
+    WordChange& change = changes.emplace_back(WordChange{row->second, data_.runs.at(row->second.run).value.run});
+    change.run.labels.clear();
+  }
+  return changes;
 }
 
 absl::StatusOr<int64_t> MemoryStore::Revision() {

@@ -34,6 +34,7 @@ class MemoryStore : public Store, public Reader {
   absl::StatusOr<std::vector<QueuedStepRow>> QueuedSteps() override;
   absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) override;
   absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) override;
+  absl::StatusOr<std::vector<WordChange>> WordChangesAfter(int64_t revision, int limit) override;
   absl::StatusOr<int64_t> Revision() override;
   absl::StatusOr<Meta> ReadMeta() override;
   absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,
@@ -59,7 +60,8 @@ class MemoryStore : public Store, public Reader {
   struct Data {
     Meta meta;
     std::map<int64_t, StoredRun> runs;
-    std::vector<EventRow> events;  // by revision
+    std::vector<EventRow> events;                   // by revision
+    std::map<int64_t, WordChangeRow> word_changes;  // by revision
     std::map<int64_t, OutboxRow> outbox;
     std::vector<core::LedgerRow> ledger;  // by seq
     std::set<BillingKey> billed;
@@ -79,6 +81,7 @@ class MemoryStore : public Store, public Reader {
   static absl::StatusOr<StoredRun> Changed(const Data& data, int64_t n, const RunChange& change);
   static absl::Status CheckUnique(const Data& data, const Txn& txn);
   static bool Matches(const StoredRun& run, const RunFilter& filter);
+  static void NoteWordChange(Data& data, const RunChange& change, const StoredRun& run);
   static void Append(Data& data, const Txn& txn);
   static void Set(Data& data, const Txn& txn);
   static std::vector<MonthUseRow> NewestMonths(const Data& data);

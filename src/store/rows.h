@@ -31,6 +31,20 @@ struct EventRow {
   bool operator==(const EventRow&) const = default;
 };
 
+// A run's word became one of those that somebody can be told of (core::NoticeEventOf), at the commit of the event
+// `revision`. Derived by the store; kept like events, and complete, since a run goes on while it is being told.
+struct WordChangeRow {
+  int64_t revision = 0;
+  absl::Time at;
+  int64_t run = 0;
+  std::string step;  // the name of the one that the word speaks of
+  core::RunWord from = core::RunWord::kQueued;
+  core::RunWord to = core::RunWord::kQueued;
+  int32_t retry_count = 0;  // of all steps together
+  std::string reason;
+  bool operator==(const WordChangeRow&) const = default;
+};
+
 enum class OutboxKind : uint8_t { kLaunch, kFence, kSignal, kRemove };
 
 // An effect that a commit owes to a backend; deleted by the commit that records its answer.

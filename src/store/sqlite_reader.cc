@@ -256,6 +256,25 @@ absl::StatusOr<std::vector<EventRow>> SqliteReader::EventsAfter(int64_t revision
   });
 }
 
+absl::StatusOr<std::vector<WordChange>> SqliteReader::WordChangesAfter(int64_t revision, int limit) {
+  TP_RETURN_IF_ERROR(CheckLimit(limit));
+  return Read<std::vector<WordChange>>([&](Database& database) -> absl::StatusOr<std::vector<WordChange>> {
+    Where where;
+    where.Add("revision > ?", {revision});
+    TP_ASSIGN_OR_RETURN(std::vector<WordChangeRow> rows, SelectAll(database, kWordChangeColumns, "word_change", where,
+                                                                   "revision", limit, ReadWordChange));
+    std::vector<WordChange> changes;
+    for (WordChangeRow& row : rows) {
+      Where by_number;
+      by_number.Add("n = ?", {row.run});
+      TP_ASSIGN_OR_RETURN(std::optional<core::Run> run, SelectOne(database, kRunColumns, "run", by_number, ReadRun));
+      if (!run) return Error(absl::StatusCode::kDataLoss, "{}: there is no run {}", database.path(), row.run);
+      changes.push_back({std::move(row), *std::move(run)});
+    }
+    return changes;
+  });
+}
+
 absl::StatusOr<int64_t> SqliteReader::Revision() {
   TP_ASSIGN_OR_RETURN(const Meta meta, ReadMeta());
   return meta.revision;

@@ -24,6 +24,7 @@ class SqliteReader : public Reader {
   absl::StatusOr<std::vector<QueuedStepRow>> QueuedSteps() override;
   absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) override;
   absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) override;
+  absl::StatusOr<std::vector<WordChange>> WordChangesAfter(int64_t revision, int limit) override;
   absl::StatusOr<int64_t> Revision() override;
   absl::StatusOr<Meta> ReadMeta() override;
   absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,

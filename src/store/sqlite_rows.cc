@@ -203,7 +203,7 @@ absl::Status AddLabels(Database& database, const RunsByNumber& runs, const std::
 
 const std::string_view kRunColumns =
     "n, slug, owner, project, snapshot_id, priority, created_at_us, snapshot_available, removed_at_us, "
-    "after_runs, array_limit";
+    "after_runs, array_limit, notify";
 
 core::Run ReadRun(Columns& columns) {
   core::Run run;
@@ -218,6 +218,7 @@ core::Run ReadRun(Columns& columns) {
   run.removed_at = columns.OptionalTime();
   run.after = JsonOf<std::vector<core::RunDependency>>(columns);
   run.array_limit = columns.Int32();
+  run.notify = JsonOf<std::vector<core::Notice>>(columns);
   return run;
 }
 
@@ -235,8 +236,8 @@ absl::Status WriteRun(Database& database, const core::Run& run, const RunSummary
   static const std::string sql = UpsertSql("run", fmt::format("{}, {}", kRunColumns, kept), "n", kept);
   TP_RETURN_IF_ERROR(Query(database, sql)
                          .Bind(run.n, run.slug, run.owner, run.project, run.snapshot_id, run.priority, run.created_at,
-                               run.snapshot_available, run.removed_at, Encode(run.after), run.array_limit, summary.word,
-                               summary.retry_count, changed_at)
+                               run.snapshot_available, run.removed_at, Encode(run.after), run.array_limit,
+                               Encode(run.notify), summary.word, summary.retry_count, changed_at)
                          .Run());
   return WriteLabels(database, run);
 }
@@ -323,6 +324,28 @@ absl::Status WriteStep(Database& database, const core::Step& step) {
 }
 
 // --- Events, outbox -------------------------------------------------------------------------------
+
+const std::string_view kWordChangeColumns = "revision, at_us, run, step, from_word, to_word, retry_count, reason";
+
+WordChangeRow ReadWordChange(Columns& columns) {
+  WordChangeRow row;
+  row.revision = columns.Int64();
+  row.at = columns.Time();
+  row.run = columns.Int64();
+  row.step = columns.Text();
+  row.from = columns.Enum<core::RunWord>();
+  row.to = columns.Enum<core::RunWord>();
+  row.retry_count = columns.Int32();
+  row.reason = columns.Text();
+  return row;
+}
+
+absl::Status WriteWordChange(Database& database, const WordChangeRow& row) {
+  static const std::string sql = InsertSql("word_change", kWordChangeColumns);
+  return Query(database, sql)
+      .Bind(row.revision, row.at, row.run, row.step, row.from, row.to, row.retry_count, row.reason)
+      .Run();
+}
 
 const std::string_view kEventColumns = "revision, at_us, run, step, attempt, event, from_state, to_state, note";
 

@@ -26,6 +26,7 @@ extern const std::string_view kRunColumns;
 extern const std::string_view kSummaryColumns;
 extern const std::string_view kStepColumns;
 extern const std::string_view kEventColumns;
+extern const std::string_view kWordChangeColumns;
 extern const std::string_view kOutboxColumns;
 extern const std::string_view kLedgerColumns;
 extern const std::string_view kRequestColumns;
@@ -40,6 +41,7 @@ core::Run ReadRun(Columns& columns);  // without its labels
 RunSummary ReadSummary(Columns& columns);
 core::Step ReadStep(Columns& columns);  // without its attempt
 EventRow ReadEvent(Columns& columns);
+WordChangeRow ReadWordChange(Columns& columns);
 OutboxRow ReadOutbox(Columns& columns);
 core::LedgerRow ReadLedger(Columns& columns);
 RequestRow ReadRequest(Columns& columns);
@@ -97,6 +99,7 @@ absl::Status WriteCorrection(Database& database, const core::Correction& row);
 
 // Inserts; a row that is there already is an error.
 absl::Status WriteEvent(Database& database, const EventRow& row);
+absl::Status WriteWordChange(Database& database, const WordChangeRow& row);
 absl::Status WriteOutbox(Database& database, const OutboxRow& row);
 absl::Status WriteLedger(Database& database, const core::LedgerRow& row);
 absl::Status WriteRequest(Database& database, const RequestRow& row);

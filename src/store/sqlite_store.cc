@@ -40,6 +40,15 @@ absl::StatusOr<std::vector<core::Step>> OtherSteps(Database& database, int64_t n
   return ReadAll(query, ReadStep);
 }
 
+core::RunWord ReadWord(Columns& columns) { return columns.Enum<core::RunWord>(); }
+
+// As it is stored; nothing of a run that is new.
+absl::StatusOr<std::optional<core::RunWord>> WordOf(Database& database, int64_t n) {
+  Query query(database, "SELECT word FROM run WHERE n = ?");
+  query.Bind(n);
+  return ReadOne(query, ReadWord);
+}
+
 // A whole table, in the order of its key.
 template <typename Row>
 absl::StatusOr<std::vector<Row>> SelectAll(Database& database, std::string_view columns, std::string_view table,
@@ -111,19 +120,23 @@ absl::Status SqliteStore::Write(const Txn& txn) {
 }
 
 absl::Status SqliteStore::WriteChange(int64_t n, const RunChange& change) {
-  TP_ASSIGN_OR_RETURN(const RunSummary summary, SummaryAfter(n, change));
+  TP_ASSIGN_OR_RETURN(const std::vector<core::Step> steps, StepsAfter(n, change));
+  TP_ASSIGN_OR_RETURN(const RunSummary summary, Summarize(n, steps));
+  TP_ASSIGN_OR_RETURN(const std::optional<core::RunWord> before, WordOf(database_, n));
   if (change.run != nullptr) TP_RETURN_IF_ERROR(WriteRun(database_, *change.run, summary, change.changed_at()));
   for (const auto& [index, step] : change.steps) TP_RETURN_IF_ERROR(WriteStep(database_, *step));
-  return WriteSummary(database_, n, summary, change.changed_at());
+  TP_RETURN_IF_ERROR(WriteSummary(database_, n, summary, change.changed_at()));
+  const auto word_change = WordChangeOf(change, before, summary, steps);
+  return word_change ? WriteWordChange(database_, *word_change) : absl::OkStatus();
 }
 
-// Of the steps as they will be: those of the change, the others as they are stored.
-absl::StatusOr<RunSummary> SqliteStore::SummaryAfter(int64_t n, const RunChange& change) {
+// As they will be: those of the change, the others as they are stored.
+absl::StatusOr<std::vector<core::Step>> SqliteStore::StepsAfter(int64_t n, const RunChange& change) {
   TP_ASSIGN_OR_RETURN(std::vector<core::Step> steps, OtherSteps(database_, n, change));
   for (const auto& [index, step] : change.steps) steps.push_back(*step);
   std::sort(steps.begin(), steps.end(),
             [](const core::Step& a, const core::Step& b) { return a.ref.step < b.ref.step; });
-  return Summarize(n, steps);
+  return steps;
 }
 
 // The commit is durable already: a log that can't be folded now is folded after a later one.

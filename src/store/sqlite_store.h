@@ -38,7 +38,7 @@ class SqliteStore : public Store {
   absl::Status ReadMetaRow();
   absl::Status Write(const Txn& txn);
   absl::Status WriteChange(int64_t n, const RunChange& change);
-  absl::StatusOr<RunSummary> SummaryAfter(int64_t n, const RunChange& change);
+  absl::StatusOr<std::vector<core::Step>> StepsAfter(int64_t n, const RunChange& change);
   absl::Status CommitMeta(const Meta& meta);
   void FoldLog();
 

@@ -62,6 +62,12 @@ struct QueuedStepRow {
   bool operator==(const QueuedStepRow&) const = default;
 };
 
+struct WordChange {
+  WordChangeRow row;
+  core::Run run;  // without its labels
+  bool operator==(const WordChange&) const = default;
+};
+
 struct UsageRow {
   std::string key;
   int64_t gpu_ms = 0;
@@ -92,6 +98,8 @@ class Reader {
   virtual absl::StatusOr<std::vector<EventRow>> Events(int64_t run, int64_t after_revision, int limit) = 0;
   // Runs with an event of a revision above the given one, and the newest revision.
   virtual absl::StatusOr<std::vector<EventRow>> EventsAfter(int64_t revision, int limit) = 0;
+  // Of all runs, by revision.
+  virtual absl::StatusOr<std::vector<WordChange>> WordChangesAfter(int64_t revision, int limit) = 0;
   virtual absl::StatusOr<int64_t> Revision() = 0;
   virtual absl::StatusOr<Meta> ReadMeta() = 0;
   virtual absl::StatusOr<std::optional<RequestRow>> FindRequest(const std::string& principal,

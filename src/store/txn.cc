@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "core/reason.h"
 #include "store/chain.h"
 #include "store/micros.h"
 
@@ -100,6 +101,9 @@ std::map<int64_t, RunChange> ChangesByRun(const Txn& txn) {
   std::map<int64_t, RunChange> changes;
   for (const core::Run& run : txn.runs) changes[run.n].run = &run;
   for (const core::Step& step : txn.steps) changes[step.ref.run].steps[step.ref.step] = &step;
+  for (const EventRow& event : txn.events) {
+    if (const auto found = changes.find(event.run); found != changes.end()) found->second.last_event = &event;
+  }
   return changes;
 }
 
@@ -117,6 +121,22 @@ absl::StatusOr<RunSummary> Summarize(int64_t n, const std::vector<core::Step>& s
   }
   summary.word = core::RollUp(steps);
   return summary;
+}
+
+std::optional<WordChangeRow> WordChangeOf(const RunChange& change, std::optional<core::RunWord> before,
+                                          const RunSummary& after, const std::vector<core::Step>& steps) {
+  if (before == after.word || change.last_event == nullptr || !core::NoticeEventOf(after.word)) return std::nullopt;
+  const core::Step& speaking = core::SpeakingStep(steps);
+  WordChangeRow row;
+  row.revision = change.last_event->revision;
+  row.at = change.last_event->at;
+  row.run = change.last_event->run;
+  row.step = speaking.spec.name;
+  row.from = before.value_or(core::RunWord::kQueued);
+  row.to = after.word;
+  row.retry_count = after.retry_count;
+  row.reason = core::StepReason(speaking, {});
+  return row;
 }
 
 }  // namespace tp::store

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@ absl::Status CheckEpoch(int64_t epoch, int64_t next_run, const Meta& before);
 struct RunChange {
   const core::Run* run = nullptr;              // null: the run's own row stays as it is
   std::map<int32_t, const core::Step*> steps;  // by index; those not named stay as they are
+  const EventRow* last_event = nullptr;
 
   // When the newest of the changed steps entered its state: the time of a change of the run's word.
   absl::Time changed_at() const;
@@ -33,5 +35,10 @@ std::map<int64_t, RunChange> ChangesByRun(const Txn& txn);
 
 // `steps` are all steps of run `n`, by index. FAILED_PRECONDITION where one is missing.
 absl::StatusOr<RunSummary> Summarize(int64_t n, const std::vector<core::Step>& steps);
+
+// What the change makes of the run's word, where somebody can be told of it. `before` is the word so far, nothing
+// for a new run; `steps` are all steps as they will be, by index. A change without an event is nobody's to tell.
+std::optional<WordChangeRow> WordChangeOf(const RunChange& change, std::optional<core::RunWord> before,
+                                          const RunSummary& after, const std::vector<core::Step>& steps);
 
 }  // namespace tp::store

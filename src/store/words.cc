@@ -27,6 +27,20 @@ std::string_view Word(core::AfterWhen value) {
   return {};
 }
 
+std::string_view Word(core::NoticeEvent value) {
+  switch (value) {
+    case core::NoticeEvent::kSucceeded:
+      return "succeeded";
+    case core::NoticeEvent::kFailed:
+      return "failed";
+    case core::NoticeEvent::kStopped:
+      return "stopped";
+    case core::NoticeEvent::kPaused:
+      return "paused";
+  }
+  return {};
+}
+
 std::string_view Word(core::Handover value) {
   switch (value) {
     case core::Handover::kSending:

@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<Configuration>> Configuration::Open(std::string d
 Configuration::Configuration(std::string directory, Read read)
     : directory_(std::move(directory)),
       server_(std::move(read.loaded.server)),
+      endpoints_(std::move(read.endpoints)),
       source_sha256_(std::move(read.source_sha256)),
       loaded_at_(absl::Now()) {
   read.loaded.registry.version = 1;
@@ -33,6 +34,7 @@ absl::StatusOr<Configuration::Read> Configuration::ReadFiles(const std::string& 
   Read read;
   TP_ASSIGN_OR_RETURN(read.loaded, config::Load(sources));
   read.source_sha256 = sources.Hash();
+  TP_ASSIGN_OR_RETURN(read.endpoints, notify::LoadEndpoints(read.loaded.registry.receivers));
   return read;
 }
 
@@ -43,6 +45,12 @@ api::ReloadPlan Configuration::Compare(const config::Loaded& loaded) const {
   plan.changes = config::Differences(*plan.current, loaded.registry);
   plan.restart_keys = config::RestartKeys(server_, loaded.server);
   return plan;
+}
+
+void Configuration::FollowEndpoints(EndpointsListener listener) {
+  const std::lock_guard lock(reload_mutex_);
+  endpoints_listener_ = std::move(listener);
+  endpoints_listener_(endpoints_);
 }
 
 absl::StatusOr<api::ReloadPlan> Configuration::Plan() {
@@ -76,7 +84,9 @@ absl::Status Configuration::Reload(const HandOver& hand_over) {
   }
   api::ReloadPlan plan = Compare(read->loaded);
   ReachFaultPoint(FaultPoint::kBeforeReload);
+  endpoints_ = read->endpoints;
   TakeIntoForce(*std::move(read), plan);
+  if (endpoints_listener_) endpoints_listener_(endpoints_);
   ReachFaultPoint(FaultPoint::kReloadInForce);
   hand_over(plan);
   ReachFaultPoint(FaultPoint::kAfterReload);

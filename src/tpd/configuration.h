@@ -2,6 +2,7 @@
 // asks for it. Thread-safe. Reads files on the caller's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "api/configuration_port.h"
 #include "config/load.h"
 #include "core/registry.h"
+#include "notify/endpoints.h"
 
 namespace tp::tpd {
 
@@ -25,6 +27,10 @@ class Configuration final : public api::ConfigurationPort {
   const std::string& directory() const { return directory_; }
   std::shared_ptr<const core::Registry> registry() const;
 
+  // Called with the receivers as they are now, and at each reload as they are from then on, secrets read anew.
+  using EndpointsListener = std::function<void(const notify::Endpoints&)>;
+  void FollowEndpoints(EndpointsListener listener);
+
   absl::StatusOr<api::ReloadPlan> Plan() override;
   absl::Status Reload(const HandOver& hand_over) override;
   api::RegistryStatus Status() override;
@@ -33,6 +39,7 @@ class Configuration final : public api::ConfigurationPort {
   struct Read {
     config::Loaded loaded;
     std::string source_sha256;
+    notify::Endpoints endpoints;
   };
 
   Configuration(std::string directory, Read read);
@@ -44,7 +51,9 @@ class Configuration final : public api::ConfigurationPort {
   const std::string directory_;
   const config::ServerConfig server_;
 
-  std::mutex reload_mutex_;  // one reload at a time, from reading to handing over
+  std::mutex reload_mutex_;               // one reload at a time, from reading to handing over
+  notify::Endpoints endpoints_;           // guarded by reload_mutex_
+  EndpointsListener endpoints_listener_;  // guarded by reload_mutex_
 
   mutable std::mutex mutex_;
   std::shared_ptr<const core::Registry> registry_;        // guarded by mutex_

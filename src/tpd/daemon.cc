@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -103,6 +105,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
   TP_RETURN_IF_ERROR(daemon->EnterBootstrapToken());
   daemon->CrossCheckCards();
   TP_RETURN_IF_ERROR(daemon->StartBackends());
+  daemon->StartNotifier();
   TP_RETURN_IF_ERROR(daemon->StartLoop());
   TP_RETURN_IF_ERROR(daemon->StartServer());
   return daemon;
@@ -267,6 +270,35 @@ loop::ThreadHooks Daemon::MakeHooks() {
   return hooks;
 }
 
+// Jobs are followed without it too. What it would have told waits in the store for a start that can.
+void Daemon::StartNotifier() {
+  notify::NotifierOptions options;
+  options.path = options_.data_directory + "/notify.db";
+  options.deployment = config().deployment;
+  options.now = absl::Now;
+  options.seed = std::random_device{}();
+  auto notifier = notify::Notifier::Start(std::move(options), *store_.reader);
+  if (!notifier.ok()) {
+    spdlog::error("nobody is notified of anything until tpd is started again: {}", Message(notifier.status()));
+    return;
+  }
+  notifier_ = *std::move(notifier);
+  configuration_->FollowEndpoints([this](const notify::Endpoints& endpoints) { notifier_->SetEndpoints(endpoints); });
+}
+
+absl::StatusOr<std::vector<notify::ReceiverStatus>> Daemon::Receivers() const {
+  if (!notifier_) return Unavailable("notifications were not started: tpd's log says why");
+  return notifier_->Status();
+}
+
+// A run's word becomes one that is told when a step ends or pauses.
+void Daemon::WakeNotifier(const loop::CommitNotice& notice) const {
+  const bool told = std::any_of(notice.events.begin(), notice.events.end(), [](const store::EventRow& event) {
+    return event.from != event.to && (core::IsTerminal(event.to) || event.to == core::JobState::kPaused);
+  });
+  if (told && notifier_) notifier_->Wake();
+}
+
 absl::Status Daemon::StartLoop() {
   loop::Settings settings;
   settings.deployment = {.name = config().deployment, .epoch = loaded_.meta.epoch};
@@ -285,6 +317,7 @@ absl::Status Daemon::StartLoop() {
     }
     if (paused) checkpoint_scan_->Wake();
     server_->OnCommit(notice);
+    WakeNotifier(notice);
   });
   port_ = std::make_unique<Port>(*loop_thread_);
   return absl::OkStatus();
@@ -318,7 +351,8 @@ absl::Status Daemon::StartServer() {
                                absl::StatusCode::kResourceExhausted,
                                "the server's disk is almost full ({} MiB free): no new work until an admin makes room",
                                *free >> 20);
-                         }};
+                         },
+                         .receivers = [this] { return Receivers(); }};
   TP_ASSIGN_OR_RETURN(server_, api::Server::Start(std::move(options), std::move(parts)));
   loop_thread_->Start();
   ReachFaultPoint(FaultPoint::kStartDelivered);

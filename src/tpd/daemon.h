@@ -17,6 +17,7 @@
 #include "core/reconcile.h"
 #include "loop/loop.h"
 #include "loop/loop_thread.h"
+#include "notify/notifier.h"
 #include "snapshot/collector.h"
 #include "store/open.h"
 #include "tpd/checkpoint_scan.h"
@@ -66,6 +67,9 @@ class Daemon {
   absl::Status ReportStrangers();
   absl::StatusOr<std::vector<core::SeenObject>> TakeInventory() const;
   void CrossCheckCards() const;
+  void StartNotifier();
+  absl::StatusOr<std::vector<notify::ReceiverStatus>> Receivers() const;
+  void WakeNotifier(const loop::CommitNotice& notice) const;
   absl::Status StartLoop();
   absl::Status StartServer();
   absl::Status StartScanning();
@@ -110,6 +114,7 @@ class Daemon {
   std::unique_ptr<snapshot::Collector> collector_;
   std::map<std::string, std::shared_ptr<Backend>> backends_;
   std::unique_ptr<driver::Driver> driver_;
+  std::unique_ptr<notify::Notifier> notifier_;  // null: its file cannot be used
   std::unique_ptr<loop::Loop> loop_;
   std::unique_ptr<loop::LoopThread> loop_thread_;
   std::unique_ptr<Port> port_;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/reason.h"
+#include "core/reason.h"
 #include "sample_runs.h"
 
 namespace tp::api {
@@ -73,15 +73,15 @@ TEST(Convert, ReasonIsNeverEmptyWhereTheUserWaitsOrLost) {
   for (const JobState state : {JobState::kQueued, JobState::kPending, JobState::kPaused, JobState::kFailed}) {
     core::Step step;
     step.state = state;
-    EXPECT_FALSE(StepReason(step, {}).empty()) << core::Name(state);
+    EXPECT_FALSE(core::StepReason(step, {}).empty()) << core::Name(state);
   }
   core::Step paused;
   paused.state = JobState::kPaused;
   paused.pause = {.owner = true, .admin = true, .window = false};
-  EXPECT_EQ(StepReason(paused, {}), "paused by its owner and an admin; tp resume continues it");
+  EXPECT_EQ(core::StepReason(paused, {}), "paused by its owner and an admin; tp resume continues it");
   core::Step pending = RunningRun(1, "ana").steps[0];
   pending.state = JobState::kPending;
-  EXPECT_EQ(StepReason(pending, {}), "0 of 2 ranks have started on local");
+  EXPECT_EQ(core::StepReason(pending, {}), "0 of 2 ranks have started on local");
 }
 
 TEST(Convert, APipelineSpeaksThroughTheStepThatDecides) {
@@ -100,6 +100,19 @@ TEST(Convert, APipelineSpeaksThroughTheStepThatDecides) {
   EXPECT_EQ(partial.reason(), "eval broke");
   EXPECT_EQ(partial.steps(1).spec().after().step(), "main");
   EXPECT_EQ(partial.steps(1).spec().after().when(), v1::AFTER_WHEN_SUCCESS);
+}
+
+TEST(Convert, WhoIsToldIsForWhoMayReadTheEnvironment) {
+  core::RunWithSteps run = QueuedRun(7, "ana");
+  run.run.notify = {{"bob@example.org", {core::NoticeEvent::kFailed, core::NoticeEvent::kPaused}}};
+  const v1::Run shown = Shown(run);
+  ASSERT_EQ(shown.notify_size(), 1);
+  EXPECT_EQ(shown.notify(0).to(), "bob@example.org");
+  ASSERT_EQ(shown.notify(0).on_size(), 2);
+  EXPECT_EQ(shown.notify(0).on(0), v1::NOTICE_EVENT_FAILED);
+  EXPECT_EQ(shown.notify(0).on(1), v1::NOTICE_EVENT_PAUSED);
+  const loop::LiveRun live{.run = run, .gates = {}, .shapes = {}};
+  EXPECT_EQ(ToProto(live, Environment::kLeftOut, kNow).notify_size(), 0);
 }
 
 core::RunWithSteps Array() {

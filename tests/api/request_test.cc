@@ -150,6 +150,30 @@ TEST(ParseSubmit, AnArrayIsOfOneStepAndOfABoundedSize) {
   EXPECT_EQ(FieldOf(ParseSubmit(request).status()), "array");
 }
 
+TEST(ParseNotices, TakesWhatTheDeploymentOffers) {
+  core::Receivers receivers;
+  receivers.webhooks["chat"];
+  v1::SubmitRunRequest request = Minimal();
+  v1::Notice* notice = request.add_notify();
+  notice->set_to("chat");
+  notice->add_on(v1::NOTICE_EVENT_FAILED);
+  notice->add_on(v1::NOTICE_EVENT_PAUSED);
+  const auto notices = ParseNotices(request, receivers);
+  ASSERT_TRUE(notices.ok()) << notices.status();
+  const core::Notice expected{"chat", {core::NoticeEvent::kFailed, core::NoticeEvent::kPaused}};
+  EXPECT_EQ(*notices, std::vector<core::Notice>{expected});
+
+  notice->set_to("chta");
+  EXPECT_EQ(FieldOf(ParseNotices(request, receivers).status()), "notify");
+  notice->set_to("bob@example.org");
+  EXPECT_EQ(FieldOf(ParseNotices(request, receivers).status()), "notify");
+  notice->set_to("chat");
+  for (const int unknown : {0, 99}) {
+    notice->set_on(0, static_cast<v1::NoticeEvent>(unknown));
+    EXPECT_EQ(FieldOf(ParseNotices(request, receivers).status()), "notify") << unknown;
+  }
+}
+
 TEST(RequestId, RequiredAndPrintable) {
   EXPECT_TRUE(CheckRequestId("3f2a-1").ok());
   for (const std::string& bad : {std::string(), std::string("a b"), std::string("a\n"), std::string(129, 'a')}) {

@@ -19,6 +19,7 @@ class MockReader : public store::Reader {
   MOCK_METHOD(absl::StatusOr<std::vector<store::EventRow>>, Events, (int64_t, int64_t, int), (override));
   MOCK_METHOD(absl::StatusOr<std::vector<store::QueuedStepRow>>, QueuedSteps, (), (override));
   MOCK_METHOD(absl::StatusOr<std::vector<store::EventRow>>, EventsAfter, (int64_t, int), (override));
+  MOCK_METHOD(absl::StatusOr<std::vector<store::WordChange>>, WordChangesAfter, (int64_t, int), (override));
   MOCK_METHOD(absl::StatusOr<int64_t>, Revision, (), (override));
   MOCK_METHOD(absl::StatusOr<store::Meta>, ReadMeta, (), (override));
   MOCK_METHOD(absl::StatusOr<std::optional<store::RequestRow>>, FindRequest, (const std::string&, const std::string&),

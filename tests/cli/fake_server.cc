@@ -628,6 +628,13 @@ class FakeServer::System final : public v1::SystemService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListReceivers(grpc::ServerContext* context, const v1::ListReceiversRequest*,
+                             v1::ListReceiversResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListReceivers"); !status.ok()) return status;
+    *response = server_.script_.receivers;
+    return grpc::Status::OK;
+  }
+
   grpc::Status ReloadConfiguration(grpc::ServerContext* context, const v1::ReloadConfigurationRequest* request,
                                    v1::ReloadConfigurationResponse* response) override {
     if (const grpc::Status status = server_.Enter(context, "ReloadConfiguration"); !status.ok()) return status;

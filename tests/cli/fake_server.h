@@ -56,6 +56,7 @@ struct Script {
   std::vector<v1::Series> series;
   std::vector<v1::Profile> profiles;
   v1::GetRegistryStatusResponse registry_status;
+  v1::ListReceiversResponse receivers;
   v1::ReloadConfigurationResponse reload;
   v1::ReconcileResponse reconcile;
   std::string version = "0.1.0";

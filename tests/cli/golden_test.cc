@@ -89,6 +89,7 @@ const Calls& AllCalls() {
         {{"admin", "window", "hold-open", "h200"}}}},
       {"windows", {{{"windows"}}}},
       {"admin registry status", {{{"admin", "registry", "status"}}}},
+      {"admin receivers", {{{"admin", "receivers"}}}},
       {"profiles", {{{"profiles"}}}},
       {"series", {{{"series"}}}},
       {"whoami", {{{"whoami"}}}},
@@ -215,6 +216,10 @@ v1::Run ArrayRun() {
   after.set_run("train-41");
   after.set_when(v1::AFTER_WHEN_ALWAYS);
   after.set_outcome(v1::RUN_STATE_FAILED);
+  v1::Notice& notice = *run.add_notify();
+  notice.set_to("chat");
+  notice.add_on(v1::NOTICE_EVENT_FAILED);
+  notice.add_on(v1::NOTICE_EVENT_PAUSED);
   v1::ArrayStatus& array = *run.mutable_array();
   array.set_tasks(1000);
   array.set_limit(16);
@@ -253,6 +258,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     FillRegistry(script);
     FillReload(script);
     FillReconcile(script.reconcile);
+    FillReceivers(script);
     FillQueue(script);
     FillQuota(script);
     FillWindows(script);
@@ -354,6 +360,20 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     add(v1::RECONCILE_FINDING_KIND_ORPHAN, "tp-lab-e2-9-s0-a2", "no live attempt is its own: it is ended");
     add(v1::RECONCILE_FINDING_KIND_MISSING, "tp-lab-e2-43-s0-a1", "train-43 has nothing of it on local");
     reconcile.set_note("1 orphan is being ended");
+  }
+
+  static void FillReceivers(Script& script) {
+    v1::Receiver& chat = *script.receivers.add_receivers();
+    chat.set_name("chat");
+    chat.set_configured(true);
+    chat.set_delivered(12);
+    v1::Receiver& old = *script.receivers.add_receivers();
+    old.set_name("pager");
+    old.set_waiting(1);
+    old.set_delivered(3);
+    old.set_given_up(2);
+    old.set_last_error("it answers 503");
+    *old.mutable_last_failed_at() = ToProto(absl::Now() - absl::Minutes(5));
   }
 
   static void FillRegistry(Script& script) {

@@ -32,7 +32,7 @@ steps:
     after: {step: export, when: always}
 notify:
   - {to: team@example.org, on: [failed, succeeded]}
-  - {to: "https://example.org/hook", on: [paused, stopped]}
+  - {to: chat, on: [paused, stopped]}
 )";
 
 TEST(ProjectFile, EveryKeyIsRead) {
@@ -48,7 +48,13 @@ TEST(ProjectFile, EveryKeyIsRead) {
   EXPECT_THAT(project->steps[0].value.command, ElementsAre("python3", "export.py", "--fp16", "1"));
   EXPECT_EQ(project->steps[1].value.after->step.value, "export");
   EXPECT_EQ(project->steps[1].value.after->when, ProjectAfter::When::kAlways);
-  EXPECT_EQ(project->notify.size(), 2u);
+  v1::SubmitRunRequest request;
+  AddNotices(*project, request);
+  ASSERT_EQ(request.notify_size(), 2);
+  EXPECT_EQ(request.notify(0).to(), "team@example.org");
+  EXPECT_THAT(request.notify(0).on(), ElementsAre(v1::NOTICE_EVENT_FAILED, v1::NOTICE_EVENT_SUCCEEDED));
+  EXPECT_EQ(request.notify(1).to(), "chat");
+  EXPECT_THAT(request.notify(1).on(), ElementsAre(v1::NOTICE_EVENT_PAUSED, v1::NOTICE_EVENT_STOPPED));
 }
 
 TEST(ProjectFile, AnEmptyOneLeavesAllOpen) {
@@ -105,8 +111,10 @@ TEST(ProjectFile, MistakesAreSaidWithTheirPlace) {
        "tp.yaml:2:33: unknown step 'b' in what comes before; there is only main"},
       {"steps:\n  a: {command: a, after: {when: succes}}\n",
        "tp.yaml:2:33: expected one of success, failure, always (did you mean success?), found 'succes'"},
-      {"notify: [{to: bob, on: [failed]}]\n",
-       "tp.yaml:1:15: 'bob' is neither a mail address nor one that begins with https://"},
+      {"notify: [{to: 'https://a', on: [failed]}]\n",
+       "tp.yaml:1:15: 'https://a': addresses are for admins to set up; name one of their receivers, or a mail address"},
+      {"notify: [{to: bob, on: [faled]}]\n",
+       "tp.yaml:1:25: expected one of succeeded, failed, stopped, paused (did you mean failed?), found 'faled'"},
       {"notify: [{to: bob@example.org}]\n", "tp.yaml:1:10: a notice needs the key 'on'"},
       {"name: [\n", "tp.yaml:2:1: a '[' is never closed"},
   };

@@ -46,11 +46,14 @@ TEST_F(SubmitCommandTest, SendsWhatWasAsked) {
   EXPECT_EQ(step.time_limit().seconds(), 7200);
 }
 
-TEST_F(SubmitCommandTest, SaysWhatOfTheProjectFileIsNotDoneYet) {
+TEST_F(SubmitCommandTest, SendsWhoIsToBeTold) {
   project_.Write("tp.yaml", "notify: [{to: bob@example.org, on: [failed]}]\n");
   const Finished tp = Tp({"submit", "--", "python3", "train.py"});
   EXPECT_EQ(tp.exit_code, 0) << tp.err;
-  EXPECT_THAT(tp.err, HasSubstr("notify in tp.yaml: this version sends nothing yet"));
+  const v1::SubmitRunRequest request = server_.asked().submits.at(0);
+  ASSERT_EQ(request.notify_size(), 1);
+  EXPECT_EQ(request.notify(0).to(), "bob@example.org");
+  EXPECT_THAT(request.notify(0).on(), ElementsAre(v1::NOTICE_EVENT_FAILED));
 }
 
 constexpr char kPipeline[] = R"(env: {A: project, B: project}

@@ -93,6 +93,18 @@ TEST(GoodFiles, QuotasReachTheRegistry) {
   EXPECT_TRUE(LoadGood("", "").registry.quota_defaults.empty());
 }
 
+TEST(GoodFiles, ReceiversReachTheRegistry) {
+  const core::Receivers receivers = LoadAll().registry.receivers;
+  EXPECT_EQ(receivers.webhooks.at("chat"),
+            (core::Webhook{.url = "https://chat.example.org:8443/hooks/x?y=z",
+                           .secret_file = "/etc/tp/chat.secret",
+                           .on = {core::NoticeEvent::kFailed, core::NoticeEvent::kPaused}}));
+  EXPECT_TRUE(receivers.webhooks.at("here").on.empty());
+  EXPECT_TRUE(receivers.webhooks.contains("plain"));
+  EXPECT_THAT(receivers.mail->command, ElementsAre("/usr/sbin/sendmail", "-t", "-i"));
+  EXPECT_EQ(LoadGood("", "").registry.receivers, core::Receivers());
+}
+
 TEST(GoodFiles, TheSummaryIsALineOfEachKind) {
   EXPECT_EQ(Summary(LoadGood("", "series:\n  a: {gpus_per_node: 8, nodes: [n1, n2]}\n")),
             "2 series: a (2 x 8 cards), cpu (1 x cpu)\n"

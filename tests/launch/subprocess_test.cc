@@ -4,9 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "absl/time/clock.h"
+#include "base/fd.h"
 
 namespace tp {
 namespace {
@@ -67,6 +70,18 @@ TEST(RunCommand, KillsWhatOverrunsItsDeadline) {
   const absl::Time begin = absl::Now();
   const auto result = Shell("sleep 600 & sleep 600", absl::Milliseconds(100));
   EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+}
+
+TEST(RunCommand, IsKilledWhenNobodyWaitsForItAnyMore) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd cancel(ends[0]);
+  { const UniqueFd closed(ends[1]); }  // the other end's close makes it readable
+  const Command command = {
+      .argv = {"/bin/sh", "-c", "sleep 600 & sleep 600"}, .env = {}, .stdin_bytes = {}, .cancel_fd = cancel.get()};
+  const absl::Time begin = absl::Now();
+  EXPECT_EQ(RunCommand(command, begin + absl::Seconds(60)).status().code(), absl::StatusCode::kCancelled);
   EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
 }
 

@@ -47,10 +47,99 @@ TEST_P(CommitTest, ReadsBackARunWithItsSteps) {
   txn.runs[0].labels = {{"team", "vision"}, {"", "empty key"}, {"bytes", "\xff"}};
   txn.runs[0].snapshot_available = false;
   txn.runs[0].priority = 70;
+  txn.runs[0].notify = {{"chat", {core::NoticeEvent::kFailed, core::NoticeEvent::kPaused}}, {"\xff", {}}};
   Commit(txn);
   EXPECT_EQ(Stored(run.n), (core::RunWithSteps{txn.runs[0], txn.steps}));
   either_.Reopen();
   EXPECT_EQ(Stored(run.n), (core::RunWithSteps{txn.runs[0], txn.steps}));
+}
+
+// --- Changes of words -------------------------------------------------------------------------------
+
+TEST_P(CommitTest, KeepsWhatRunsCameTo) {
+  core::Run run = author_.NewRun("ana", 1, At(1));
+  Txn txn = author_.Take();
+  txn.runs[0].notify = {{"chat", {core::NoticeEvent::kFailed}}};
+  run = txn.runs[0];
+  core::Step step = txn.steps[0];
+  step.spec.name = "train";
+  txn.steps[0] = step;
+  Commit(txn);
+  step.pause.owner = true;
+  step = author_.Enter(step, JobState::kPaused, At(2));
+  Commit(author_.Take());
+  step.pause.owner = false;
+  step = author_.Enter(step, JobState::kQueued, At(3));
+  step = author_.Enter(step, JobState::kRunning, At(4));  // in one commit: the word is RUNNING
+  Commit(author_.Take());
+  step.failure = core::Failure{core::FailureKind::kUserExit, "rank 0 ended with exit 3"};
+  step.retry_count = 1;
+  step = author_.Enter(step, JobState::kFailed, At(5));
+  author_.AddEvent(step.ref, JobState::kFailed, JobState::kFailed, At(5));
+  Commit(author_.Take());
+  author_.Put(step);  // says nothing new
+  author_.AddEvent(step.ref, JobState::kFailed, JobState::kFailed, At(6));
+  Commit(author_.Take());
+
+  either_.Reopen();
+  const WordChange paused{{.revision = 1,
+                           .at = At(2),
+                           .run = run.n,
+                           .step = "train",
+                           .from = core::RunWord::kQueued,
+                           .to = core::RunWord::kPaused,
+                           .retry_count = 0,
+                           .reason = "paused by its owner; tp resume continues it"},
+                          run};
+  const WordChange failed{{.revision = 5,
+                           .at = At(5),
+                           .run = run.n,
+                           .step = "train",
+                           .from = core::RunWord::kRunning,
+                           .to = core::RunWord::kFailed,
+                           .retry_count = 1,
+                           .reason = "rank 0 ended with exit 3"},
+                          run};
+  EXPECT_THAT(*reader().WordChangesAfter(0, 10), ElementsAre(paused, failed));
+  EXPECT_THAT(*reader().WordChangesAfter(0, 1), ElementsAre(paused));
+  EXPECT_THAT(*reader().WordChangesAfter(1, 10), ElementsAre(failed));
+  EXPECT_THAT(*reader().WordChangesAfter(5, 10), IsEmpty());
+}
+
+TEST_P(CommitTest, ARetryThatFailsAgainIsAnotherChange) {
+  author_.NewRun("ana");
+  Txn txn = author_.Take();
+  core::Step step = txn.steps[0];
+  Commit(txn);
+  for (int i = 0; i < 2; ++i) {
+    step.failure = core::Failure{core::FailureKind::kUserExit, "exit 1"};
+    step = author_.Enter(step, JobState::kFailed, At(i));
+    Commit(author_.Take());
+    step.failure.reset();
+    step = author_.Enter(step, JobState::kQueued, At(i));
+    Commit(author_.Take());
+  }
+  EXPECT_EQ(reader().WordChangesAfter(0, 10)->size(), 2u);
+}
+
+TEST_P(CommitTest, OfAPipelineTheRunsWordCounts) {
+  author_.NewRun("ana", 2);
+  Txn txn = author_.Take();
+  core::Step first = txn.steps[0];
+  core::Step second = txn.steps[1];
+  Commit(txn);
+  author_.Enter(first, JobState::kSucceeded, At(1));
+  Commit(author_.Take());
+  EXPECT_THAT(*reader().WordChangesAfter(0, 10), IsEmpty());
+  second.failure = core::Failure{core::FailureKind::kUserExit, "exit 1"};
+  second.spec.name = "export";
+  author_.Enter(second, JobState::kFailed, At(2));
+  Commit(author_.Take());
+  const auto changes = *reader().WordChangesAfter(0, 10);
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].row.to, core::RunWord::kPartial);
+  EXPECT_EQ(changes[0].row.step, "export");
+  EXPECT_EQ(changes[0].row.reason, "exit 1");
 }
 
 TEST_P(CommitTest, ReadsBackAnyStepByteForByte) {

@@ -148,6 +148,7 @@ void WriteHistory(Store& store, int format) {
   Author author;
   core::Run first = author.NewRun("ana", 2, At(1));
   first.labels = {{"team", "vision"}};
+  if (format >= 7) first.notify = {{"chat", {core::NoticeEvent::kFailed}}};
   author.Put(first);
   author.Keep({"5d41402a", "ana", 1234, 5, At(1)});
   author.Grant({"t1", "2cf24dba", "ana", Role::kAdmin, At(0)});

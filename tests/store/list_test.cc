@@ -282,7 +282,7 @@ void Fill(SqliteStore& store) {
           SELECT i + 1, slug, 'owner-' || (i % 50), 'owner-' || (i % 50) || '-project', snapshot_id, priority,
                  created_at_us, snapshot_available,
                  CASE WHEN i % 5000 = 0 THEN 'QUEUED' WHEN i % 500 = 1 THEN 'FAILED' ELSE 'SUCCEEDED' END,
-                 iif(i < {0} - 10, {1}, {2}), 0, NULL, after_runs, array_limit
+                 iif(i < {0} - 10, {1}, {2}), 0, NULL, after_runs, array_limit, notify
           FROM run, number WHERE n = 1;
         INSERT INTO run_label SELECT i + 1, 'rare', 'yes' FROM number WHERE i % 1000 = 0;
         CREATE TEMP TABLE pattern AS SELECT * FROM step;

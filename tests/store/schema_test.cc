@@ -141,6 +141,8 @@ TEST_P(FixtureTest, OpensInThisVersionWithEverythingInIt) {
   EXPECT_EQ(*(*store)->Load(), *expected.Load());
   EXPECT_EQ(ReadEverything(**reader), ReadEverything(expected));
   EXPECT_TRUE(CheckLedger(**reader).ok());
+  const auto changes = GetParam() < 7 ? std::vector<WordChange>() : *expected.WordChangesAfter(0, 100);
+  EXPECT_EQ(*(*reader)->WordChangesAfter(0, 100), changes);
 }
 
 }  // namespace

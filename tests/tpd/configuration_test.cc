@@ -94,6 +94,53 @@ TEST_F(ConfigurationTest, ExecutorsNeedNoRestart) {
   EXPECT_TRUE(configuration_->registry()->executors.contains("gpu/b"));
 }
 
+// --- Receivers --------------------------------------------------------------------------------------
+
+class ReceiversTest : public ConfigurationTest {
+ protected:
+  void SetUp() override {
+    ConfigurationTest::SetUp();
+    WriteSecret("a secret of many bytes");
+    Write("tpd.yaml",
+          "jobs: {heartbeat: 5s}\nnotify:\n  webhooks:\n    - {name: chat, url: 'https://example.org/', secret_file: " +
+              secret_.string() + "}\n");
+    configuration_->FollowEndpoints([this](const notify::Endpoints& endpoints) { endpoints_ = endpoints; });
+  }
+
+  void WriteSecret(const std::string& text) const {
+    WriteTo(secret_, text);
+    std::filesystem::permissions(secret_, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  }
+  std::string Key() const { return std::get<notify::WebhookEndpoint>(endpoints_.at("chat").way).key; }
+
+  const std::filesystem::path secret_ = root_ / "chat.secret";
+  notify::Endpoints endpoints_;
+};
+
+TEST_F(ReceiversTest, ComeIntoForceWithAReloadAndSoDoNewSecrets) {
+  EXPECT_THAT(endpoints_, IsEmpty());
+  ASSERT_TRUE(Reload().ok());
+  EXPECT_THAT(handed_over_.back().changes, ElementsAre(config::Change{"receiver", "chat", config::ChangeKind::kAdded}));
+  EXPECT_TRUE(configuration_->registry()->receivers.webhooks.contains("chat"));
+  EXPECT_EQ(Key(), "a secret of many bytes");
+  WriteSecret("another secret of many bytes\n");
+  ASSERT_TRUE(Reload().ok());
+  EXPECT_EQ(Key(), "another secret of many bytes");
+}
+
+TEST_F(ReceiversTest, ASecretThatCannotBeUsedLeavesAllAsItWas) {
+  ASSERT_TRUE(Reload().ok());
+  std::filesystem::permissions(secret_, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
+  Write("registry.yaml", Registry(3));
+  EXPECT_THAT(std::string(Message(Reload())), HasSubstr("webhook chat: "));
+  EXPECT_EQ(CardsInForce(), 1);
+  WriteSecret("too short");
+  const std::string said(Message(Reload()));
+  EXPECT_THAT(said, HasSubstr("chat.secret: the secret has 9 bytes"));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("too short")));
+  EXPECT_EQ(Key(), "a secret of many bytes");
+}
+
 TEST_F(ConfigurationTest, AMissingDirectoryIsAFaultLikeAnother) {
   std::filesystem::rename(config_, root_ / "elsewhere");
   EXPECT_EQ(Reload().code(), absl::StatusCode::kFailedPrecondition);

@@ -122,7 +122,10 @@ absl::Status SqliteStore::Write(const Txn& txn) {
 absl::Status SqliteStore::WriteChange(int64_t n, const RunChange& change) {
   TP_ASSIGN_OR_RETURN(const std::vector<core::Step> steps, StepsAfter(n, change));
   TP_ASSIGN_OR_RETURN(const RunSummary summary, Summarize(n, steps));
-  TP_ASSIGN_OR_RETURN(const std::optional<core::RunWord> before, WordOf(database_, n));
+  std::optional<core::RunWord> before;
+  if (core::NoticeEventOf(summary.word)) {  // else there is nothing to tell, whatever it was
+    TP_ASSIGN_OR_RETURN(before, WordOf(database_, n));
+  }
   if (change.run != nullptr) TP_RETURN_IF_ERROR(WriteRun(database_, *change.run, summary, change.changed_at()));
   for (const auto& [index, step] : change.steps) TP_RETURN_IF_ERROR(WriteStep(database_, *step));
   TP_RETURN_IF_ERROR(WriteSummary(database_, n, summary, change.changed_at()));

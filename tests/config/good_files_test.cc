@@ -139,6 +139,15 @@ TEST(Differences, QuotasAreNamedByKey) {
               ElementsAre("quota jobs changed", "quota storage added", "quota series.cpu removed"));
 }
 
+TEST(Differences, ReceiversAreNamed) {
+  core::Registry later = LoadAll().registry;
+  later.receivers.webhooks["chat"].url += "1";
+  later.receivers.webhooks.erase("here");
+  later.receivers.mail.reset();
+  EXPECT_THAT(ChangesBetween(LoadAll().registry, later),
+              ElementsAre("receiver chat changed", "receiver here removed", "receiver mail removed"));
+}
+
 TEST(Differences, AVersionIsNone) {
   core::Registry later = LoadAll().registry;
   later.version = 7;
@@ -152,7 +161,7 @@ TEST(Differences, EveryKeyOutsideTheRegistryNeedsARestart) {
                                                                                      const auto& path) {
     for (const decode::FieldDoc& field : doc.fields) {
       const std::string key = path.empty() ? field.key : path + "." + field.key;
-      if (key == "quotas" || key == "jobs.executors" || key == "jobs.executor_defaults" ||
+      if (key == "quotas" || key == "notify" || key == "jobs.executors" || key == "jobs.executor_defaults" ||
           key == "platform.default_backend")
         continue;
       field.record ? walk(*field.record, key) : leaves.push_back(key);

@@ -42,9 +42,12 @@ absl::StatusOr<Steered> ShownRun(Client& client, const v1::SteeredRun& steered) 
   }
   v1::GetRunRequest request;
   request.set_run(steered.run_id());
-  TP_ASSIGN_OR_RETURN(v1::GetRunResponse response, client.Call(&v1::RunService::Stub::GetRun, request));
-  MaskSecrets(*response.mutable_run());
-  return Steered{std::move(*response.mutable_run()), steered.note()};
+  absl::StatusOr<v1::GetRunResponse> response = client.Call(&v1::RunService::Stub::GetRun, request);
+  Steered shown{.run = {}, .note = steered.note()};
+  if (response.ok()) shown.run = std::move(*response->mutable_run());
+  shown.run.set_id(steered.run_id());  // it was taken, whether it can be looked at or not
+  MaskSecrets(shown.run);
+  return shown;
 }
 
 // In one commit; the same request id in every try of it.

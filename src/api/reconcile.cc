@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <google/protobuf/util/json_util.h>
-
 #include "api/mutation.h"
 #include "api/request.h"
 #include "base/status.h"
@@ -15,7 +13,7 @@
 namespace tp::api {
 namespace {
 
-// An answer is kept as long as its request: of more findings than this the first.
+// Of more findings than this the first: an answer has a size.
 constexpr int kMostFindings = 1000;
 
 absl::StatusOr<std::vector<core::LiveObject>> LiveObjects(store::Reader& reader) {

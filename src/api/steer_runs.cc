@@ -1,6 +1,6 @@
 #include "api/steer_runs.h"
 
-#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,8 +16,9 @@
 namespace tp::api {
 namespace {
 
-// The loop decides them in one turn, which nothing else may wait for long.
 constexpr int kMaxRuns = 1000;
+// The loop decides them in one turn, which nothing else may wait for long: of larger runs (arrays) fewer at a time.
+constexpr size_t kStepsPerCommit = 2000;
 
 absl::Status CheckForm(const v1::SteerRunsRequest& request) {
   TP_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
@@ -72,31 +73,90 @@ void Take(Context& context, int64_t n, const std::string& note, v1::SteeredRun* 
   run->set_note(note);
 }
 
-// What is still to be decided, or nothing where `run` has its answer.
-std::optional<loop::Command> CommandFor(Context& context, const Call& call, const v1::SteerRunsRequest& request,
-                                        const std::string& body_sha256, int index, v1::SteeredRun* run) {
-  const std::string& selector = request.runs(index);
-  run->set_run(selector);
-  const std::string request_id = RequestIdOf(request, index);
-  const auto answered = FindAnswered(context, call, request_id, body_sha256);
-  if (!answered.ok()) {
-    Refuse(answered.status(), run);
-    return std::nullopt;
+// One call, commit by commit. Lives as long as somebody is to call it back.
+class Bulk : public std::enable_shared_from_this<Bulk> {
+ public:
+  Bulk(Context& context, Call call, const v1::SteerRunsRequest& request, v1::SteerRunsResponse* response, Done done)
+      : context_(context),
+        call_(std::move(call)),
+        request_(request),
+        response_(response),
+        done_(std::move(done)),
+        body_sha256_(BodySha256(call_.method, request)) {}
+
+  // Blocking: reads the store.
+  void Go() {
+    std::vector<loop::Command> commands;
+    std::vector<Asked> asked;
+    size_t steps = 0;
+    while (response_->runs_size() < request_.runs_size() && steps < kStepsPerCommit) {
+      const int index = response_->runs_size();
+      v1::SteeredRun* run = response_->add_runs();
+      auto stored = Find(index, run);
+      if (!stored) continue;
+      steps += stored->steps.size();
+      asked.push_back({index, stored->run.id()});
+      commands.push_back(CommandFor(index, *std::move(stored)));
+    }
+    if (commands.empty()) return done_(absl::OkStatus());
+    context_.loop.Post(std::move(commands),
+                       [self = shared_from_this(), asked](const auto& answers) { self->Answered(asked, answers); });
   }
-  if (*answered) {
-    Take(context, (*answered)->run, (*answered)->note, run);
-    return std::nullopt;
-  }
-  auto stored = FindRun(context, call, selector);
-  if (!stored.ok()) {
+
+ private:
+  struct Asked {
+    int index = 0;  // of the response's runs
+    std::string run_id;
+  };
+
+  // Nothing where `run` has its answer.
+  std::optional<core::RunWithSteps> Find(int index, v1::SteeredRun* run) {
+    const std::string& selector = request_.runs(index);
+    run->set_run(selector);
+    const auto answered = FindAnswered(context_, call_, RequestIdOf(request_, index), body_sha256_);
+    if (!answered.ok()) {
+      Refuse(answered.status(), run);
+      return std::nullopt;
+    }
+    if (*answered) {
+      Take(context_, (*answered)->run, (*answered)->note, run);
+      return std::nullopt;
+    }
+    auto stored = FindRun(context_, call_, selector);
+    if (stored.ok()) return *std::move(stored);
     Refuse(stored.status(), run);
     return std::nullopt;
   }
-  loop::Command command =
-      MakeCommand(call, request_id, body_sha256, ActionFor(context, request.steering(), *std::move(stored)));
-  command.method += " " + v1::Steering_Name(request.steering());  // the audit is to say which
-  return command;
-}
+
+  loop::Command CommandFor(int index, core::RunWithSteps stored) {
+    loop::Command command = MakeCommand(call_, RequestIdOf(request_, index), body_sha256_,
+                                        ActionFor(context_, request_.steering(), std::move(stored)));
+    command.method += " " + v1::Steering_Name(request_.steering());  // the audit is to say which
+    return command;
+  }
+
+  // On a thread of the loop's. What is UNAVAILABLE fails the whole call: it is repeated, and what was taken stays so.
+  void Answered(const std::vector<Asked>& asked, const std::vector<absl::StatusOr<loop::Answer>>& answers) {
+    for (size_t i = 0; i < asked.size(); ++i) {
+      v1::SteeredRun* run = response_->mutable_runs(asked[i].index);
+      if (absl::IsUnavailable(answers[i].status())) return done_(answers[i].status());
+      if (!answers[i].ok()) {
+        Refuse(answers[i].status(), run);
+      } else {
+        run->set_run_id(asked[i].run_id);
+        run->set_note(answers[i]->note);
+      }
+    }
+    context_.calls.Post([self = shared_from_this()] { self->Go(); });
+  }
+
+  Context& context_;
+  const Call call_;
+  const v1::SteerRunsRequest& request_;    // gRPC's, until done_
+  v1::SteerRunsResponse* const response_;  // the same
+  const Done done_;
+  const std::string body_sha256_;
+};
 
 }  // namespace
 
@@ -112,29 +172,7 @@ loop::RetryRun RetryOf(Context& context, core::RunWithSteps stored) {
 void SteerRuns(Context& context, const Call& call, const v1::SteerRunsRequest& request, v1::SteerRunsResponse* response,
                const Done& done) {
   if (auto status = CheckForm(request); !status.ok()) return done(status);
-  const std::string body_sha256 = BodySha256(call.method, request);
-  std::vector<loop::Command> commands;
-  std::vector<int> asked;  // of response->runs
-  for (int i = 0; i < request.runs_size(); ++i) {
-    auto command = CommandFor(context, call, request, body_sha256, i, response->add_runs());
-    if (!command) continue;
-    commands.push_back(*std::move(command));
-    asked.push_back(i);
-  }
-  if (commands.empty()) return done(absl::OkStatus());
-  context.loop.Post(std::move(commands),
-                    [response, done, asked](const std::vector<absl::StatusOr<loop::Answer>>& answers) {
-                      for (size_t i = 0; i < asked.size(); ++i) {
-                        v1::SteeredRun* run = response->mutable_runs(asked[i]);
-                        if (!answers[i].ok()) {
-                          Refuse(answers[i].status(), run);
-                        } else {
-                          run->set_run_id(answers[i]->run_id);
-                          run->set_note(answers[i]->note);
-                        }
-                      }
-                      done(absl::OkStatus());
-                    });
+  std::make_shared<Bulk>(context, call, request, response, done)->Go();
 }
 
 }  // namespace tp::api

@@ -30,6 +30,7 @@ class Walk {
   absl::Status Go(const std::string& name) {
     TP_RETURN_IF_ERROR(Enter(name));
     while (!levels_.empty()) {
+      TP_RETURN_IF_ERROR(CheckStopped());
       if (levels_.back().waiting.empty()) {
         TP_RETURN_IF_ERROR(Leave());
         continue;
@@ -68,7 +69,7 @@ class Walk {
     if (!stream) return Failure("list", ".");
     copy.release();
     for (;;) {
-      if (stopped_()) return Error(absl::StatusCode::kCancelled, "stopped while {} was gone through", top_.path);
+      TP_RETURN_IF_ERROR(CheckStopped());
       errno = 0;
       const dirent* entry = readdir(stream.get());
       if (entry == nullptr) return errno == 0 || Vanished(errno) ? absl::OkStatus() : Failure("list", ".");
@@ -89,8 +90,8 @@ class Walk {
   }
 
   absl::Status Leave() {
+    if (levels_.size() > 1) folder_.resize(folder_.size() - levels_.back().name.size() - 1);
     levels_.pop_back();
-    NameFolder();
     if (levels_.empty()) return absl::OkStatus();
     UniqueFd above(openat(here_.get(), "..", kDirectoryFlags));
     if (!Is(above, levels_.back())) return Return();
@@ -113,6 +114,11 @@ class Walk {
       here_ = std::move(next);
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckStopped() const {
+    if (!stopped_()) return absl::OkStatus();
+    return Error(absl::StatusCode::kCancelled, "stopped while {} was gone through", top_.path);
   }
 
   void NameFolder() {

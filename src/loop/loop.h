@@ -346,6 +346,7 @@ class Loop {
   absl::Time first_turn_at_;
   std::map<core::StepRef, std::string> last_notes_;   // as logged, of live runs
   std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why
+  std::set<std::string> swept_;                       // keys of orphans that are being ended
   std::set<int64_t> unheard_;                         // of outbox_: answered while its step was in quarantine
   Counters counters_;
 };

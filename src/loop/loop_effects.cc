@@ -12,6 +12,7 @@ namespace {
 
 constexpr absl::Duration kFirstResend = absl::Seconds(1);
 constexpr absl::Duration kLastResend = absl::Minutes(1);
+constexpr int kSweepTries = 20;
 
 absl::Duration ResendDelay(int failures) {
   absl::Duration delay = kFirstResend;
@@ -122,6 +123,7 @@ void Loop::Send(const store::OutboxRow& row) {
 
 void Loop::Done(int64_t outbox_id) {
   if (const auto row = outbox_.find(outbox_id); row != outbox_.end()) {
+    if (row->second.kind == store::OutboxKind::kRemove) swept_.erase(row->second.target.key);  // the last of a sweep
     const bool signal = row->second.kind == store::OutboxKind::kSignal;
     if (signal) owed_signals_.erase({row->second.target.key, row->second.level});
     outbox_.erase(row);
@@ -144,16 +146,19 @@ void Loop::TakeAnswer(const EffectAnswered& answered) {
       unheard_.insert(row.id);
     }
   };
+  const auto again = [&] { outbox_retries_.emplace(now_ + ResendDelay(++outbox_failures_[row.id]), row.id); };
+  // Nobody else asks again for an orphan, which may still be there; for ever it is not.
+  const bool sweeps = swept_.contains(row.target.key) && outbox_failures_[row.id] < kSweepTries;
   std::visit(Overloaded{
                  [&](const LaunchResult& result) { apply(core::LaunchAnswered{result}); },
-                 [&](const FenceResult& result) { apply(core::FenceAnswered{result}); },
+                 [&](const FenceResult& result) {
+                   if (sweeps && std::holds_alternative<FenceFailed>(result)) return again();
+                   apply(core::FenceAnswered{result});
+                 },
                  [&](const absl::Status& status) {
-                   const bool pointless = row.kind == store::OutboxKind::kSignal && live == by_key_.end();
-                   if (status.ok() || pointless) {
-                     Done(row.id);
-                   } else {
-                     outbox_retries_.emplace(now_ + ResendDelay(++outbox_failures_[row.id]), row.id);
-                   }
+                   const bool pointless = row.kind == store::OutboxKind::kSignal && live == by_key_.end() && !sweeps;
+                   if (status.ok() || pointless) return Done(row.id);
+                   again();
                  },
              },
              answered.result);

@@ -1,4 +1,5 @@
-// Orphans that an admin has swept: by the ordinary effects, so that they are delivered whatever happens to tpd.
+// Orphans that an admin has swept: by the ordinary effects, so that they are delivered whatever happens to tpd. What
+// fails is tried again by this life of tpd; another sweep finds what is left.
 #include "base/status.h"
 #include "loop/loop.h"
 #include "loop/principal.h"
@@ -13,7 +14,7 @@ absl::StatusOr<Answer> Loop::Sweep(const Command& command, const SweepOrphans& s
     const std::optional<core::ParsedKey> key = core::ParseAttemptKey(orphan.target.key);
     const bool ours = key && key->deployment == settings_.deployment;
     if (!ours || by_key_.contains(orphan.target.key)) continue;
-    OweSweep(key->attempt, orphan);
+    if (swept_.insert(orphan.target.key).second) OweSweep(key->attempt, orphan);
     ++swept;
   }
   Answer answer;

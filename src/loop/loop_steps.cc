@@ -107,6 +107,10 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
     timers_.Drop(step.ref);
   }
   if (step.attempt) by_key_[step.attempt->key] = step.ref;
+  if (core::IsTerminal(step.state)) {
+    checkpoints_.erase(step.ref);
+    quarantined_.erase(step.ref);
+  }
   planner_.Follow(run, step, now_);
   WatchWindow(run, step);
 }

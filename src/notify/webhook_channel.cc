@@ -77,6 +77,7 @@ struct WebhookChannel::Handles {
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // a name that is still being looked up keeps nobody waiting
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, kTimeoutMs);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, Drop);
@@ -92,8 +93,6 @@ struct WebhookChannel::Handles {
     while (const CURLMsg* said = curl_multi_info_read(multi, &left)) {
       if (said->msg == CURLMSG_DONE) code = said->data.result;
     }
-    // A name that is still being looked up keeps nobody waiting.
-    if (!finished) curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_multi_remove_handle(multi, easy);
     return finished;
   }

@@ -7,8 +7,10 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,24 +40,28 @@ class CheckpointScan {
   CheckpointScan(const CheckpointScan&) = delete;
   CheckpointScan& operator=(const CheckpointScan&) = delete;
 
-  // A round is due now: something was paused. Thread-safe.
+  // Something was paused: it is looked at now. Thread-safe.
   void Wake();
 
  private:
   void Work();
-  absl::Status Round();
+  enum class Which { kAll, kEnded };
+  absl::Status Round(Which which);
+  bool IsDue(const core::Step& step, Which which) const;
   bool Stopped();
   std::optional<core::Checkpoint> NewestOf(const core::RunWithSteps& run, const core::Step& step);
 
   const CheckpointScanOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopped_ = false;  // guarded by mutex_
-  bool woken_ = false;    // guarded by mutex_
+  bool stopped_ = false;                               // guarded by mutex_
+  bool woken_ = false;                                 // guarded by mutex_
+  std::set<std::pair<core::StepRef, int32_t>> ended_;  // attempts looked at after their end; the scan's thread only
   std::thread thread_;
 };
 
-// What the last lines of a metrics file say: `{"checkpoint": "step-500", "time": 1764547200.5}`.
-std::optional<core::Checkpoint> CheckpointInMetrics(std::string_view lines);
+// What the last lines of a metrics file say: `{"checkpoint": "step-500", "time": 1764547200.5}`. A time after `latest`
+// is none: it would hide all that follow.
+std::optional<core::Checkpoint> CheckpointInMetrics(std::string_view lines, absl::Time latest);
 
 }  // namespace tp::tpd

@@ -86,9 +86,9 @@ absl::Status Configuration::Reload(const HandOver& hand_over) {
   ReachFaultPoint(FaultPoint::kBeforeReload);
   endpoints_ = read->endpoints;
   TakeIntoForce(*std::move(read), plan);
-  if (endpoints_listener_) endpoints_listener_(endpoints_);
   ReachFaultPoint(FaultPoint::kReloadInForce);
   hand_over(plan);
+  if (endpoints_listener_) endpoints_listener_(endpoints_);  // may wait: after all else is in force
   ReachFaultPoint(FaultPoint::kAfterReload);
   return absl::OkStatus();
 }

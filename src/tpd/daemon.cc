@@ -113,14 +113,15 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
 
 Daemon::~Daemon() {
   watcher_.reset();
-  storage_scan_.reset();
   if (server_) {
     RemoveClientFile(options_.data_directory);
     server_->Stop();
   }
   if (driver_) driver_->Shutdown(absl::Now() + absl::Seconds(2));
   if (loop_thread_) loop_thread_->Stop();
-  checkpoint_scan_.reset();  // the last commits may have woken it
+  // Last: a storage that hangs holds up nothing else; and the last commits may have woken them.
+  storage_scan_.reset();
+  checkpoint_scan_.reset();
 }
 
 absl::Status Daemon::LoadConfiguration() {

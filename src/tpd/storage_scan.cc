@@ -1,9 +1,5 @@
 #include "tpd/storage_scan.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,22 +9,9 @@
 #include "base/fault_point.h"
 #include "base/status.h"
 #include "core/quota_use.h"
+#include "tpd/give_way.h"
 
 namespace tp::tpd {
-namespace {
-
-// The calling thread's processor and disk time come after everybody else's. What the kernel refuses here
-// costs only politeness.
-void GiveWay() {
-  constexpr int kNicest = 19;
-  constexpr int kThisThread = 1;          // IOPRIO_WHO_PROCESS, of pid 0
-  constexpr int kIdleClass = 3 << 13;     // IOPRIO_CLASS_IDLE
-  setpriority(PRIO_PROCESS, 0, kNicest);  // on Linux a thread's
-  syscall(SYS_ioprio_set, kThisThread, 0, kIdleClass);
-}
-
-}  // namespace
-
 StorageScan::StorageScan(Directory storage_root, std::set<std::string> measured, StorageScanOptions options)
     : storage_root_(std::move(storage_root)),
       options_(std::move(options)),

@@ -38,6 +38,7 @@ class FakeLoop final : public LoopPort {
       {
         const std::lock_guard lock(mutex_);
         commands_.insert(commands_.end(), commands.begin(), commands.end());
+        ++bulks_;
         handler = handler_;
       }
       std::vector<absl::StatusOr<loop::Answer>> answers;
@@ -107,6 +108,10 @@ class FakeLoop final : public LoopPort {
     const std::lock_guard lock(mutex_);
     forecast_ = std::move(input);
   }
+  int bulks() const {
+    const std::lock_guard lock(mutex_);
+    return bulks_;
+  }
   int forecasts() const {
     const std::lock_guard lock(mutex_);
     return forecasts_;
@@ -166,6 +171,7 @@ class FakeLoop final : public LoopPort {
   std::vector<loop::WhatIfQuery> proposals_;  // guarded by mutex_
   loop::Standings standings_;                 // guarded by mutex_
   plan::ForecastInput forecast_;              // guarded by mutex_
+  int bulks_ = 0;                             // posts of several commands together
   int forecasts_ = 0;                         // guarded by mutex_
   std::map<int64_t, loop::LiveRun> live_;     // guarded by mutex_
   std::vector<loop::Command> commands_;       // guarded by mutex_

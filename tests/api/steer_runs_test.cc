@@ -65,6 +65,27 @@ TEST_F(SteerRunsTest, EachIsACommandWithAnIdOfItsOwn) {
   EXPECT_EQ(commands[0].method, "/tp.v1.RunService/SteerRuns STEERING_PAUSE");
 }
 
+TEST_F(SteerRunsTest, ALoopThatEndsFailsTheCallSoThatItIsRepeated) {
+  loop_.OnCommand([](const loop::Command&) { return Unavailable("tpd is stopping: try again"); });
+  EXPECT_EQ(Steer(Request(v1::STEERING_STOP, {"1", "3"})).error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST_F(SteerRunsTest, LargeRunsAreDecidedSomeAtATime) {
+  for (const int64_t n : {11, 12, 13, 14, 15}) {
+    core::RunWithSteps run = QueuedRun(n, "ana");
+    for (int32_t i = 1; i < 900; ++i) {
+      run.steps.push_back(run.steps[0]);
+      run.steps.back().ref.step = i;
+    }
+    Commit(run);
+  }
+  ASSERT_TRUE(Steer(Request(v1::STEERING_PAUSE, {"11", "12", "13", "14", "15"})).ok());
+  ASSERT_EQ(response_.runs_size(), 5);
+  for (const v1::SteeredRun& run : response_.runs()) EXPECT_EQ(run.run_id(), "train-" + run.run());
+  EXPECT_EQ(loop_.commands().size(), 5U);
+  EXPECT_EQ(loop_.bulks(), 2);
+}
+
 TEST_F(SteerRunsTest, HoldAndReleaseAreUpdates) {
   ASSERT_TRUE(Steer(Request(v1::STEERING_HOLD, {"1"})).ok());
   ASSERT_TRUE(Steer(Request(v1::STEERING_RELEASE, {"1"})).ok());

@@ -259,6 +259,30 @@ TEST_F(LocalBackendTest, TheInventoryFindsATreeWhoseRunnerIsGone) {
   EXPECT_TRUE(backend().Inventory(Soon())->empty());
 }
 
+TEST_F(LocalBackendTest, WhatJobsPutInTheWayHidesNoAttempt) {
+  namespace fs = std::filesystem;
+  const LaunchSpec spec = Spec("hold");
+  ASSERT_TRUE(std::holds_alternative<LaunchAccepted>(backend().Launch(spec, Soon())));
+  world_.AwaitReady(spec, 0, 0);
+  const fs::path attempt = spec.paths.attempt_dir;
+  fs::create_directories(attempt.parent_path() / "main-9" / "attempt.claim");
+  auto items = backend().Inventory(Soon());
+  ASSERT_TRUE(items.ok()) << items.status();
+  ASSERT_EQ(items->size(), 1u);
+  EXPECT_EQ(items->front().target, TargetOf(spec));
+
+  const fs::path run = attempt.parent_path().parent_path();
+  const fs::path forged = run.parent_path().parent_path() / "zoe" / run.filename() / "attempts" / attempt.filename();
+  fs::create_directories(forged.parent_path());
+  fs::copy(attempt, forged, fs::copy_options::recursive);
+  items = backend().Inventory(Soon());
+  ASSERT_TRUE(items.ok()) << items.status();
+  ASSERT_EQ(items->size(), 1u);
+  EXPECT_FALSE(items->front().target) << "one of the two is forged: no orders follow";
+  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
+  Await(spec, [](const Present& present) { return present.freed; });
+}
+
 TEST_F(LocalBackendTest, RefusesAGoneSnapshotForGood) {
   LaunchSpec spec = Spec("exit 0");
   spec.snapshot_id = std::string(64, 'a');

@@ -25,6 +25,29 @@ TEST(Sweep, AnOrphanIsFencedKilledAndRemoved) {
   EXPECT_TRUE(h.store->Load().value().outbox.empty());
 }
 
+TEST(Sweep, WhatFailsIsTriedAgainAndNotForEver) {
+  Harness h;
+  ASSERT_TRUE(h.Do(SweepOf("tp-test-e1-99-s0-a1"), "", kSweeper).ok());
+  for (int i = 0; i < 30; ++i) {
+    h.Answer_(FenceResult{FenceFailed{"EIO"}}, "fence");
+    h.Answer_(Unavailable("the storage hangs"), "signal");
+    h.now += absl::Minutes(2);
+    h.Settle();
+  }
+  EXPECT_GT(h.sink.Count("fence"), 10);
+  EXPECT_LT(h.sink.Count("fence"), 30);
+  EXPECT_GT(h.sink.Count("signal"), 10);
+  h.Answer_(absl::OkStatus(), "remove");
+  EXPECT_TRUE(h.store->Load().value().outbox.empty());
+}
+
+TEST(Sweep, AnotherSweepOfTheSameAsksForNothingTwice) {
+  Harness h;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(h.Do(SweepOf("tp-test-e1-99-s0-a1"), "", kSweeper).ok());
+  EXPECT_EQ(h.sink.Count("fence"), 1);
+  EXPECT_EQ(h.sink.Count("remove"), 1);
+}
+
 TEST(Sweep, WhatIsOwedOutlivesTpd) {
   Harness h;
   ASSERT_TRUE(h.Do(SweepOf("tp-test-e1-99-s0-a1"), "", kSweeper).ok());

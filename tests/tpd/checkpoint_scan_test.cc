@@ -89,6 +89,12 @@ TEST_F(CheckpointScanTest, TheNewestThatLooksLikeOne) {
   EXPECT_EQ(sights[0].newest->written_at, kScannedAt - absl::Hours(2));
 }
 
+TEST_F(CheckpointScanTest, AFileOfTheFutureHidesNothing) {
+  Write("step-1.ckpt", absl::Hours(1));
+  Write("step-2.ckpt", -absl::Hours(1));
+  EXPECT_EQ(Scan().at(0).newest->path, "step-1.ckpt");
+}
+
 TEST_F(CheckpointScanTest, NoOutputNoCheckpoint) {
   EXPECT_FALSE(Scan().at(0).newest);
   fs::remove_all(output_);
@@ -112,10 +118,20 @@ TEST_F(CheckpointScanTest, OfAPausedStepItSaysThatItsAttemptHasEnded) {
 TEST(CheckpointInMetrics, ALineWithNameAndTime) {
   const auto checkpoint = CheckpointInMetrics(
       "{\"step\": 1}\nnoise\n{\"checkpoint\": \"s3://b/step-5\", \"time\": 1767225600.5}\n"
-      "{\"checkpoint\": 7, \"time\": 1767225700}\n{\"checkpoint\": \"torn\", \"time\": 1767225800}");
+      "{\"checkpoint\": 7, \"time\": 1767225700}\n{\"checkpoint\": \"torn\", \"time\": 1767225800}",
+      kScannedAt + absl::Hours(1));
   ASSERT_TRUE(checkpoint);
   EXPECT_EQ(checkpoint->path, "s3://b/step-5");
   EXPECT_EQ(checkpoint->written_at, kScannedAt + absl::Milliseconds(500));
+}
+
+TEST(CheckpointInMetrics, ATimeThatIsNoneHidesNothing) {
+  const auto checkpoint = CheckpointInMetrics(
+      "{\"checkpoint\": \"a\", \"time\": 1767225600}\n{\"checkpoint\": \"b\", \"time\": 1e300}\n"
+      "{\"checkpoint\": \"c\", \"time\": -1e300}\n{\"checkpoint\": \"d\", \"time\": 1767229200}\n",
+      kScannedAt + absl::Minutes(1));
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(checkpoint->path, "a");
 }
 
 }  // namespace

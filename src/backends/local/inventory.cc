@@ -20,8 +20,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Beyond what any launch has: a job may write any name into its own directory.
-constexpr int kMostPools = 100;
-constexpr int kMostRanks = 10'000;
+constexpr int kMostPools = 16;
+constexpr int kMostRanks = 1024;
+
+// Gone meanwhile, or what a job put in the place of a claim: no attempt of ours.
+bool SaysNothing(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsFailedPrecondition(status) || absl::IsPermissionDenied(status);
+}
 
 class Inventory {
  public:
@@ -64,7 +69,8 @@ class Inventory {
         return Error(absl::StatusCode::kDeadlineExceeded, "the inventory of {} did not end in time",
                      machine_.storage_root);
       }
-      TP_RETURN_IF_ERROR(VisitAttempt(run, attempt));
+      const absl::Status visited = VisitAttempt(run, attempt);
+      if (!visited.ok() && !SaysNothing(visited)) return visited;
     }
     return absl::OkStatus();
   }
@@ -86,8 +92,11 @@ class Inventory {
       if (names.contains(fmt::format("{}-{}.exit", rank->first, rank->second))) continue;
       alive = alive || HasProcesses(path, rank->first, rank->second);
     }
-    if (alive && IsItsPlace(*key, run, path)) {
+    // Of two places that claim one key, one is forged: no orders follow from either.
+    if (alive && IsItsPlace(*key, run, path) && placed_.insert(*key).second) {
       objects_[*key] = std::move(target);
+    } else if (alive && placed_.contains(*key)) {
+      objects_[*key] = std::nullopt;
     } else if (alive) {
       objects_.try_emplace(*key);
     }
@@ -152,6 +161,7 @@ class Inventory {
   const std::string prefix_;
   const absl::Time deadline_;
   std::map<std::string, std::optional<AttemptTarget>> objects_;  // by key
+  std::set<std::string> placed_;                                 // whose place was found
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(Sweep, WhatFailsIsTriedAgainAndNotForEver) {
   ASSERT_TRUE(h.Do(SweepOf("tp-test-e1-99-s0-a1"), "", kSweeper).ok());
   for (int i = 0; i < 30; ++i) {
     h.Answer_(FenceResult{FenceFailed{"EIO"}}, "fence");
-    h.Answer_(Unavailable("the storage hangs"), "signal");
+    h.Answer_(absl::UnavailableError("the storage hangs"), "signal");
     h.now += absl::Minutes(2);
     h.Settle();
   }

@@ -567,22 +567,22 @@ class Soak:
 
     def judge_usage(self, intervals, steps, witness):
         billed = Counter()
-        cards = {}
+        cards_of_pools = defaultdict(dict)  # an interval over a month's end is a row in each
         flagged = set()
         for row in intervals:
             key = (row["run"], steps[row["run"], row["step"]]["spec"]["name"], row["attempt"])
             billed[key] += row["gpu_ms"]
-            if not row["delta"]:
-                cards[key] = cards.get(key, 0) + row["cards"]
+            cards_of_pools[key][row["pool"]] = row["cards"]
             if row["flagged"]:
                 flagged.add(key)
         for key, gpu_ms in billed.items():
-            if key in flagged or not cards[key] or not witness.complete(key):
+            cards = sum(cards_of_pools[key].values())
+            if key in flagged or not cards or not witness.complete(key):
                 continue
-            off = gpu_ms / cards[key] - witness.duration_ms(key)
+            off = gpu_ms / cards - witness.duration_ms(key)
             self.verdict.usage_ms.append(off)
             if abs(off) > USAGE_LIMIT_MS:
-                self.verdict.add("billed wrongly", [f"{key}: {off:+.0f} ms of {witness.duration_ms(key)} x {cards[key]}"])
+                self.verdict.add("billed wrongly", [f"{key}: {off:+.0f} ms of {witness.duration_ms(key)} x {cards}"])
         unbilled = [key for key in witness.ends if witness.complete(key) and key not in billed
                     and key[2] and self.has_cards(key, steps)]
         self.verdict.add("not billed", [str(key) for key in unbilled])

@@ -24,22 +24,26 @@ class Judgement(unittest.TestCase):
             path.write_text("".join(f"{line}\n" for line in lines))
             return Witness(path)
 
-    def judged(self, lines, state, gpu_ms=None):
-        """The kinds of problems that are found."""
+    def judged(self, lines, state, *gpu_ms):
+        """The kinds of problems that are found. `gpu_ms`: of each row of the bill."""
         soak = Soak(kills=0, seed=1, minutes=1)
         witness = self.witness(*lines)
         step = {"spec": {"name": "main", "profiles": ["g:16"]}, "state": state, "failure": {"kind": "lost"},
                 "past_attempts": [{"number": 1}]}
         soak.verdict.add("launched twice", witness.launched_twice())
         soak.judge_end("train-1", step, witness, asked_to_end=set())
-        intervals = [] if gpu_ms is None else [{"run": "train-1", "step": 1, "attempt": 1, "gpu_ms": gpu_ms, "cards": 16,
-                                                "delta": False, "flagged": False}]
+        intervals = [{"run": "train-1", "step": 1, "attempt": 1, "pool": 0, "gpu_ms": row, "cards": 16, "delta": False,
+                      "flagged": False} for row in gpu_ms]
         soak.judge_usage(intervals, {("train-1", 1): step}, witness)
         return {what for what, sentences in soak.verdict.problems.items() if sentences}
 
     def test_a_true_report_has_no_problem(self):
         self.assertEqual(self.judged(self.GOOD, "SUCCEEDED", 2000 * 16), set())
         self.assertEqual(self.judged(self.GOOD, "SUCCEEDED", 2050 * 16), set())
+
+    def test_a_bill_over_the_end_of_a_month_is_the_sum_of_its_rows(self):
+        self.assertEqual(self.judged(self.GOOD, "SUCCEEDED", 700 * 16, 1300 * 16), set())
+        self.assertEqual(self.judged(self.GOOD, "SUCCEEDED", 700 * 16, 1200 * 16), {"billed wrongly"})
 
     def test_a_false_end_is_found(self):
         self.assertEqual(self.judged(self.GOOD[:3], "SUCCEEDED", 2000 * 16), {"false SUCCEEDED"})

@@ -247,6 +247,7 @@ class Loop {
   void Send(const store::OutboxRow& row);
   void SendLater(const store::OutboxRow& row, const core::RunWithSteps* run);
   void TakeAnswer(const EffectAnswered& answered);
+  bool IsOwedAnything(const std::string& key) const;
   void Done(int64_t outbox_id);
   AttemptTarget TargetOf(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt) const;
 

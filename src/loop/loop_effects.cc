@@ -121,12 +121,17 @@ void Loop::Send(const store::OutboxRow& row) {
   }
 }
 
+bool Loop::IsOwedAnything(const std::string& key) const {
+  return std::any_of(outbox_.begin(), outbox_.end(), [&key](const auto& row) { return row.second.target.key == key; });
+}
+
 void Loop::Done(int64_t outbox_id) {
   if (const auto row = outbox_.find(outbox_id); row != outbox_.end()) {
-    if (row->second.kind == store::OutboxKind::kRemove) swept_.erase(row->second.target.key);  // the last of a sweep
     const bool signal = row->second.kind == store::OutboxKind::kSignal;
     if (signal) owed_signals_.erase({row->second.target.key, row->second.level});
+    const std::string key = row->second.target.key;
     outbox_.erase(row);
+    if (swept_.contains(key) && !IsOwedAnything(key)) swept_.erase(key);
   }
   outbox_failures_.erase(outbox_id);
   unheard_.erase(outbox_id);

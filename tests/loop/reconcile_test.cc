@@ -28,6 +28,7 @@ TEST(Sweep, AnOrphanIsFencedKilledAndRemoved) {
 TEST(Sweep, WhatFailsIsTriedAgainAndNotForEver) {
   Harness h;
   ASSERT_TRUE(h.Do(SweepOf("tp-test-e1-99-s0-a1"), "", kSweeper).ok());
+  h.Answer_(absl::OkStatus(), "remove");  // whatever is answered first
   for (int i = 0; i < 30; ++i) {
     h.Answer_(FenceResult{FenceFailed{"EIO"}}, "fence");
     h.Answer_(absl::UnavailableError("the storage hangs"), "signal");
@@ -37,7 +38,6 @@ TEST(Sweep, WhatFailsIsTriedAgainAndNotForEver) {
   EXPECT_GT(h.sink.Count("fence"), 10);
   EXPECT_LT(h.sink.Count("fence"), 30);
   EXPECT_GT(h.sink.Count("signal"), 10);
-  h.Answer_(absl::OkStatus(), "remove");
   EXPECT_TRUE(h.store->Load().value().outbox.empty());
 }
 

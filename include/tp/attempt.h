@@ -7,12 +7,20 @@
 
 namespace tp {
 
+// The machine that a rank was placed on.
+struct RankHost {
+  std::string node;  // as in the registry
+  std::string address;
+  bool operator==(const RankHost&) const = default;
+};
+
 // Which attempt a call is about. `nonce` is the launch call that tpd believes in.
 struct AttemptTarget {
   std::string key;
   std::string nonce;
   std::string attempt_dir;  // as tpd sees it
   std::vector<int> ranks_per_pool;
+  std::vector<RankHost> hosts = {};  // in (pool, rank) order; empty names where the engine chooses
   bool operator==(const AttemptTarget&) const = default;
 };
 

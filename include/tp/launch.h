@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,25 @@ struct RankPlacement {
   std::string address;     // how other ranks reach it
   std::vector<int> cards;  // indices on the node; empty where the engine chooses, and on cpu series
   bool operator==(const RankPlacement&) const = default;
+};
+
+// What a rank may use of its node. Absent: the engine's own default.
+struct RankLimits {
+  std::optional<int> cpus;
+  std::optional<int64_t> memory_bytes;
+  std::optional<int64_t> shm_bytes;
+  std::optional<int64_t> memlock_bytes;  // kUnlimited: no limit
+  bool operator==(const RankLimits&) const = default;
+};
+inline constexpr int64_t kUnlimited = -1;
+
+// What a pool asks of each node that it is placed on, from its series.
+struct NodeDemand {
+  RankLimits limits;                                 // of its one rank there
+  bool virtual_cards = false;                        // declared, not looked for: no device is handed to the rank
+  std::string constraint;                            // slurm
+  std::map<std::string, std::string> node_selector;  // kubernetes, over the executor's
+  bool operator==(const NodeDemand&) const = default;
 };
 
 struct PoolPlacement {
@@ -54,10 +74,12 @@ struct LaunchSpec {
   std::string step_name;
   int attempt = 0;
   std::string executor;
+  std::string executor_config;  // a JSON object: its `config`, defaults merged in
   std::string image;
   std::string snapshot_id;
   AttemptPaths paths;
   std::vector<std::string> argv;
+  std::vector<NodeDemand> demands;          // by pool
   std::vector<RankLaunch> ranks;            // in (pool, rank) order
   std::vector<std::string> overrides_json;  // by pool: content of its $TP_OVERRIDES_FILE, always an object
   int64_t log_max_bytes = 0;

@@ -74,7 +74,7 @@ class RegistryBuilder {
     series.env = ToMap(entry.value.env);
     series.locked_env = ToMap(entry.value.locked_env);
     series.per_card = entry.value.per_card.value;
-    CheckCardShare(entry.value.per_card);
+    CheckPerCard(entry.value.per_card);
     series.constraint = entry.value.constraint;
     series.node_selector = ToMap(entry.value.node_selector);
     AddNodes(entry.value, series);
@@ -102,7 +102,7 @@ class RegistryBuilder {
     }
   }
 
-  void CheckCardShare(const Located<core::CardShare>& share) {
+  void CheckPerCard(const Located<RankLimits>& share) {
     if (!share.value.memory_bytes || share.value.shm_bytes.value_or(0) <= *share.value.memory_bytes) return;
     problems_.Add(share.at, "shm is a part of memory and cannot be larger");
   }

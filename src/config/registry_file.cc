@@ -93,7 +93,7 @@ Type<int64_t> MemlockType(const Type<int64_t>& size) {
   type.schema = {{"anyOf", {size.schema, Schema{{"const", "unlimited"}}}}};
   type.decode = [size, words = type.words](const YamlValue& value, Problems& problems, int64_t& out) {
     if (value.kind == YamlValue::Kind::kScalar && value.text == "unlimited") {
-      out = core::kUnlimited;
+      out = kUnlimited;
       return true;
     }
     Problems wrong_size("");
@@ -104,14 +104,13 @@ Type<int64_t> MemlockType(const Type<int64_t>& size) {
   return type;
 }
 
-Type<core::CardShare> CardShareType() {
-  using core::CardShare;
+Type<RankLimits> PerCardType() {
   const Type<int64_t> size = ByteSize(int64_t{1} << 20, int64_t{1} << 50);
-  return Record<CardShare>(
-      "per_card", {Key("cpus", &CardShare::cpus, Optional(SmallInteger(1, 4096)), "Processor cores."),
-                   Key("memory", &CardShare::memory_bytes, Optional(size), "Main memory."),
-                   Key("shm", &CardShare::shm_bytes, Optional(size), "Shared memory (/dev/shm), part of `memory`."),
-                   Key("memlock", &CardShare::memlock_bytes, Optional(MemlockType(size)),
+  return Record<RankLimits>(
+      "per_card", {Key("cpus", &RankLimits::cpus, Optional(SmallInteger(1, 4096)), "Processor cores."),
+                   Key("memory", &RankLimits::memory_bytes, Optional(size), "Main memory."),
+                   Key("shm", &RankLimits::shm_bytes, Optional(size), "Shared memory (/dev/shm), part of `memory`."),
+                   Key("memlock", &RankLimits::memlock_bytes, Optional(MemlockType(size)),
                        "Memory that may be locked, as RDMA needs.")});
 }
 
@@ -154,7 +153,7 @@ Type<SeriesEntry> SeriesType() {
            "The same for jobs of several nodes or pools. Default: `executor`."),
        Key("env", &SeriesEntry::env, EnvType(), "Environment of its jobs, such as NCCL's."),
        Key("locked_env", &SeriesEntry::locked_env, EnvType(), "Environment that no one overrides, not even --env."),
-       Key("per_card", &SeriesEntry::per_card, At(CardShareType()),
+       Key("per_card", &SeriesEntry::per_card, At(PerCardType()),
            "What a job gets with each card, on a cpu series with each node. Default: what the engine gives."),
        Key("constraint", &SeriesEntry::constraint, Text("text"),
            "sbatch --constraint; slurm refuses a series without."),

@@ -39,7 +39,7 @@ struct SeriesEntry {
   std::optional<decode::Located<std::string>> executor_distributed;
   EnvEntries env;
   EnvEntries locked_env;
-  decode::Located<core::CardShare> per_card;
+  decode::Located<RankLimits> per_card;
   std::string constraint;
   decode::Entries<std::string, std::string> node_selector;
   std::vector<WindowEntry> windows;

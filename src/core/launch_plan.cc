@@ -221,6 +221,7 @@ absl::Status AddPool(LaunchSpec& spec, const Step& step, const Env& attempt_env,
     spec.ranks.push_back(std::move(launch));
   }
   spec.overrides_json.push_back(OverridesJson(shape));
+  spec.demands.push_back(shape.demand);
   return absl::OkStatus();
 }
 
@@ -234,6 +235,7 @@ LaunchSpec Frame(const LaunchLayout& layout, const Run& run, const Step& step) {
   spec.step_name = step.spec.name;
   spec.attempt = attempt.number;
   spec.executor = attempt.shape.executor;
+  spec.executor_config = attempt.shape.executor_config;
   spec.image = step.spec.image;
   spec.snapshot_id = run.snapshot_id;
   spec.paths = PathsOf(layout, run, step, attempt.number);

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "core/notice.h"
 #include "core/quota.h"
+#include "tp/launch.h"
 
 namespace tp::core {
 
@@ -21,16 +22,6 @@ struct Node {
   std::string address;  // how ranks reach it
   bool operator==(const Node&) const = default;
 };
-
-// What a job gets with each card; on a cpu series with each node. Absent: the engine's own default.
-struct CardShare {
-  std::optional<int> cpus;
-  std::optional<int64_t> memory_bytes;
-  std::optional<int64_t> shm_bytes;
-  std::optional<int64_t> memlock_bytes;  // kUnlimited: no limit
-  bool operator==(const CardShare&) const = default;
-};
-inline constexpr int64_t kUnlimited = -1;
 
 // From a wall-clock minute of a weekday to one of the same day, or of the next where it is not later.
 struct OpenInterval {
@@ -60,7 +51,7 @@ struct Series {
   std::string executor_distributed;  // for several nodes or pools; empty: `executor`
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> locked_env;
-  CardShare per_card;
+  RankLimits per_card;                               // on a cpu series per node
   std::string constraint;                            // slurm
   std::map<std::string, std::string> node_selector;  // kubernetes, over the executor's
   std::vector<Window> windows;

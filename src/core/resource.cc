@@ -203,6 +203,23 @@ void FillSize(Pool& pool) {
   }
 }
 
+void FillDemand(Pool& pool) {
+  const Series& series = *pool.series;
+  const int shares = std::max(pool.shape.gpus_per_node, 1);
+  const auto scale = [shares](auto& amount) {
+    if (amount && *amount != kUnlimited) *amount *= shares;
+  };
+  NodeDemand& demand = pool.shape.demand;
+  demand.limits = series.per_card;
+  scale(demand.limits.cpus);
+  scale(demand.limits.memory_bytes);
+  scale(demand.limits.shm_bytes);
+  scale(demand.limits.memlock_bytes);
+  demand.virtual_cards = series.virtual_cards;
+  demand.constraint = series.constraint;
+  demand.node_selector = series.node_selector;
+}
+
 void FillEnvironment(Pool& pool, std::vector<std::string>& notes) {
   const auto entry = pool.profile->shapes.find(pool.total);
   const bool found = entry != pool.profile->shapes.end();
@@ -239,6 +256,7 @@ absl::StatusOr<Pool> ResolvePool(const Registry& registry, Flag flag, std::vecto
   pool.shape.profile = pool.profile->name;
   FillSize(pool);
   FillEnvironment(pool, notes);
+  FillDemand(pool);
   return pool;
 }
 
@@ -365,6 +383,7 @@ absl::StatusOr<ResolvedShape> ResolveShape(const Registry& registry, const std::
   }
   TP_ASSIGN_OR_RETURN(const Executor* executor, ChooseExecutor(registry, pools));
   shape.executor = executor->name;
+  shape.executor_config = executor->config_json;
   shape.backend = executor->backend;
   for (Pool& pool : pools) shape.pools.push_back(std::move(pool.shape));
   return shape;

@@ -56,6 +56,7 @@ struct PoolShape {
   std::map<std::string, std::string> locked_env;      // of the series
   std::map<std::string, std::string> overrides_json;  // framework -> JSON
   std::map<std::string, std::string> overrides_env;   // TP_OVERRIDES_<FRAMEWORK> -> text in its style
+  NodeDemand demand;                                  // of each of its nodes
   bool operator==(const PoolShape&) const = default;
 
   int64_t cards() const { return nodes * gpus_per_node; }
@@ -65,6 +66,7 @@ struct PoolShape {
 struct ResolvedShape {
   std::vector<PoolShape> pools;
   std::string executor;
+  std::string executor_config;  // a JSON object
   std::string backend;
   std::vector<std::string> notes;  // what submit says: replaced variables, a total without an entry, ...
   bool operator==(const ResolvedShape&) const = default;

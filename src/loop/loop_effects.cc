@@ -30,6 +30,7 @@ AttemptTarget Loop::TargetOf(const core::RunWithSteps& run, const core::Step& st
   target.attempt_dir = core::PathsOf(settings_.layout, run.run, step, attempt.number).attempt_dir;
   for (const PoolPlacement& pool : attempt.placement) {
     target.ranks_per_pool.push_back(static_cast<int>(pool.ranks.size()));
+    for (const RankPlacement& rank : pool.ranks) target.hosts.push_back({rank.node, rank.address});
   }
   return target;
 }

@@ -50,9 +50,27 @@ void Fields(Visitor& visitor, T& value) {
   visitor("array_index", array_index);
 }
 
+template <typename Visitor, Is<RankLimits> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [cpus, memory_bytes, shm_bytes, memlock_bytes] = value;
+  visitor("cpus", cpus);
+  visitor("memory_bytes", memory_bytes);
+  visitor("shm_bytes", shm_bytes);
+  visitor("memlock_bytes", memlock_bytes);
+}
+
+template <typename Visitor, Is<NodeDemand> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [limits, virtual_cards, constraint, node_selector] = value;
+  visitor("limits", limits);
+  visitor("virtual_cards", virtual_cards);
+  visitor("constraint", constraint);
+  visitor("node_selector", node_selector);
+}
+
 template <typename Visitor, Is<core::PoolShape> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [roles, series, profile, nodes, gpus_per_node, env, locked_env, overrides_json, overrides_env] = value;
+  auto& [roles, series, profile, nodes, gpus_per_node, env, locked_env, overrides_json, overrides_env, demand] = value;
   visitor("roles", roles);
   visitor("series", series);
   visitor("profile", profile);
@@ -62,24 +80,34 @@ void Fields(Visitor& visitor, T& value) {
   visitor("locked_env", locked_env);
   visitor("overrides_json", overrides_json);
   visitor("overrides_env", overrides_env);
+  visitor("demand", demand);
 }
 
 template <typename Visitor, Is<core::ResolvedShape> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [pools, executor, backend, notes] = value;
+  auto& [pools, executor, executor_config, backend, notes] = value;
   visitor("pools", pools);
   visitor("executor", executor);
+  visitor("executor_config", executor_config);
   visitor("backend", backend);
   visitor("notes", notes);
 }
 
+template <typename Visitor, Is<RankHost> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [node, address] = value;
+  visitor("node", node);
+  visitor("address", address);
+}
+
 template <typename Visitor, Is<AttemptTarget> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [key, nonce, attempt_dir, ranks_per_pool] = value;
+  auto& [key, nonce, attempt_dir, ranks_per_pool, hosts] = value;
   visitor("key", key);
   visitor("nonce", nonce);
   visitor("attempt_dir", attempt_dir);
   visitor("ranks_per_pool", ranks_per_pool);
+  visitor("hosts", hosts);
 }
 
 template <typename Visitor, Is<RankPlacement> T>

@@ -46,12 +46,12 @@ TEST(GoodFiles, HoldEveryKey) {
 
 TEST(GoodFiles, SeriesSayWhatEachCardBrings) {
   const core::Registry registry = LoadAll().registry;
-  const core::CardShare& share = registry.series.at("h200").per_card;
+  const RankLimits& share = registry.series.at("h200").per_card;
   EXPECT_EQ(share.cpus, 12);
   EXPECT_EQ(share.memory_bytes, int64_t{180} << 30);
   EXPECT_EQ(share.shm_bytes, int64_t{64} << 30);
-  EXPECT_EQ(share.memlock_bytes, core::kUnlimited);
-  EXPECT_EQ(registry.series.at("slurm").per_card, core::CardShare());
+  EXPECT_EQ(share.memlock_bytes, kUnlimited);
+  EXPECT_EQ(registry.series.at("slurm").per_card, RankLimits());
   EXPECT_EQ(registry.series.at("pods").node_selector.at("pool"), "h200");
 }
 

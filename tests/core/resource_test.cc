@@ -34,6 +34,21 @@ std::string CaseName(const testing::TestParamInfo<Param>& info) {
 
 absl::Status Refusal(const Flags& flags) { return ResolveShape(SampleRegistry(), flags).status(); }
 
+// --- What is asked of nodes -------------------------------------------------------------------------
+
+TEST(NodeDemand, IsTheSeriesSharesTimesTheCardsOfANode) {
+  Registry registry = SampleRegistry();
+  Series& series = registry.series.at("h200");
+  series.per_card = {.cpus = 12, .memory_bytes = 100, .shm_bytes = std::nullopt, .memlock_bytes = kUnlimited};
+  series.constraint = "h200";
+  const absl::StatusOr<ResolvedShape> shape = ResolveShape(registry, {"h200:4"});
+  ASSERT_TRUE(shape.ok()) << shape.status();
+  const NodeDemand& demand = shape->pools[0].demand;
+  EXPECT_EQ(demand.limits,
+            (RankLimits{.cpus = 48, .memory_bytes = 400, .shm_bytes = std::nullopt, .memlock_bytes = kUnlimited}));
+  EXPECT_EQ(demand.constraint, "h200");
+}
+
 // --- What resolves --------------------------------------------------------------------------------
 
 struct Good {

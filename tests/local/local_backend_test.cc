@@ -77,6 +77,12 @@ class LocalBackendTest : public ::testing::Test {
   conformance::LocalWorld world_{true};
 };
 
+TEST_F(LocalBackendTest, ImagesAreRefused) {
+  LaunchSpec spec = Spec("exit 0");
+  spec.image = "pytorch";
+  EXPECT_THAT(std::string(Message(backend().Validate(spec))), ::testing::HasSubstr("not the image 'pytorch'"));
+}
+
 TEST_F(LocalBackendTest, JobsSurviveTheDeathOfTheirLauncher) {
   const LaunchSpec spec = Spec("hold");
   const local::LocalOptions options = world_.options();

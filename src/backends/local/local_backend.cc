@@ -87,11 +87,12 @@ absl::StatusOr<std::unique_ptr<LocalBackend>> LocalBackend::Create(LocalOptions 
   if (stat(options.storage_root.c_str(), &root) != 0) return ErrnoStatus(errno, "look at", options.storage_root);
   machine.storage_device = root.st_dev;
   machine.storage_inode = root.st_ino;
-  PlanOptions plan{.cgroup_parent = options.cgroups ? FindCgroupParent(options.deployment) : "", .base_env = BaseEnv()};
+  launch::PlanOptions plan{.cgroup_parent = options.cgroups ? FindCgroupParent(options.deployment) : "",
+                           .base_env = BaseEnv()};
   return std::unique_ptr<LocalBackend>(new LocalBackend(std::move(options), std::move(machine), std::move(plan)));
 }
 
-LocalBackend::LocalBackend(LocalOptions options, Machine machine, PlanOptions plan)
+LocalBackend::LocalBackend(LocalOptions options, Machine machine, launch::PlanOptions plan)
     : options_(std::move(options)), plan_(std::move(plan)), machine_(std::move(machine)) {}
 
 LocalBackend::~LocalBackend() = default;
@@ -100,9 +101,14 @@ Capabilities LocalBackend::capabilities() const {
   return {.several_pools = false, .max_nodes = 0, .unique_names = true, .allocates_cards = false};
 }
 
-absl::Status LocalBackend::Validate(const LaunchSpec& spec) const { return CheckSpec(spec); }
+absl::Status LocalBackend::Validate(const LaunchSpec& spec) const {
+  if (!spec.image.empty()) {
+    return InvalidArgument("image: the local backend runs processes of this machine, not the image '{}'", spec.image);
+  }
+  return launch::CheckSpec(spec);
+}
 
-std::string LocalBackend::Render(const LaunchSpec& spec) const { return DescribePlan(spec, plan_); }
+std::string LocalBackend::Render(const LaunchSpec& spec) const { return launch::DescribePlan(spec, plan_); }
 
 void LocalBackend::SetWake(std::function<void(const std::string& key)> wake) {
   absl::StatusOr<std::unique_ptr<WakeWatcher>> watcher = WakeWatcher::Start(std::move(wake));
@@ -132,7 +138,7 @@ void LocalBackend::DropUnused(absl::Time now) {
 }
 
 LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
-  if (const absl::Status status = CheckSpec(spec); !status.ok()) {
+  if (const absl::Status status = Validate(spec); !status.ok()) {
     return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(status))};
   }
   const absl::Status prepared = launch::PrepareAttempt(spec, options_.storage_root);
@@ -158,12 +164,12 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
 LaunchResult LocalBackend::HandOver(const LaunchSpec& spec, absl::Time deadline) const {
   std::string runners_cgroup;
   if (!plan_.cgroup_parent.empty()) {
-    const std::string group = CgroupOfAttempt(plan_.cgroup_parent, spec.key);
+    const std::string group = launch::CgroupOfAttempt(plan_.cgroup_parent, spec.key);
     const absl::Status made = MakeCgroup(group);
     if (!made.ok()) return LaunchRefused{std::string(Message(made))};
     runners_cgroup = group + "/runners";
   }
-  return machine_.tool.Launch(spec.key, spec.nonce, RenderPlan(spec, plan_), runners_cgroup, deadline);
+  return machine_.tool.Launch(spec.key, spec.nonce, launch::RenderPlan(spec, plan_), runners_cgroup, deadline);
 }
 
 std::vector<Observation> LocalBackend::Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) {
@@ -216,7 +222,7 @@ absl::Status LocalBackend::Remove(const AttemptTarget& target, absl::Time deadli
     entries_.erase(target.key);
   }
   if (plan_.cgroup_parent.empty()) return absl::OkStatus();
-  return RemoveCgroups(CgroupOfAttempt(plan_.cgroup_parent, target.key), deadline);
+  return RemoveCgroups(launch::CgroupOfAttempt(plan_.cgroup_parent, target.key), deadline);
 }
 
 absl::StatusOr<std::vector<InventoryItem>> LocalBackend::Inventory(absl::Time deadline) {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backends/local/launch_plan.h"
 #include "backends/local/tracked_attempt.h"
 #include "backends/local/wake_watcher.h"
 #include "launch/attempt_dir.h"
 #include "launch/attempt_reader.h"
+#include "launch/rank_plan.h"
 #include "tp/backend.h"
 
 namespace tp::local {
@@ -54,7 +54,7 @@ class LocalBackend final : public Backend {
     absl::Time used_at;
   };
 
-  LocalBackend(LocalOptions options, Machine machine, PlanOptions plan);
+  LocalBackend(LocalOptions options, Machine machine, launch::PlanOptions plan);
   std::shared_ptr<Entry> EntryOf(const AttemptTarget& target);
   void DropUnused(absl::Time now);
   Observation ObserveOne(const AttemptTarget& target, absl::Time deadline);
@@ -62,7 +62,7 @@ class LocalBackend final : public Backend {
   absl::Status Kill(const AttemptTarget& target, TrackedAttempt& attempt, absl::Time deadline) const;
 
   const LocalOptions options_;
-  const PlanOptions plan_;
+  const launch::PlanOptions plan_;
   std::unique_ptr<WakeWatcher> watcher_;
   Machine machine_;
 

@@ -1,4 +1,4 @@
-#include "backends/local/launch_plan.h"
+#include "launch/rank_plan.h"
 
 #include <string_view>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "base/secret_names.h"
 #include "base/status.h"
 
-namespace tp::local {
+namespace tp::launch {
 namespace {
 
 // Limits of the kernel and of tp-rank.
@@ -80,27 +80,6 @@ absl::Status CheckRanks(const LaunchSpec& spec) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> RunOptions(const LaunchSpec& spec, const RankLaunch& rank, const PlanOptions& options) {
-  std::vector<std::string> arguments = {
-      "--dir",           spec.paths.attempt_dir,
-      "--key",           spec.key,
-      "--nonce",         spec.nonce,
-      "--pool",          std::to_string(rank.pool),
-      "--rank",          std::to_string(rank.rank),
-      "--workdir",       spec.paths.work_dir,
-      "--log-max-bytes", std::to_string(spec.log_max_bytes),
-      "--heartbeat-ms",  std::to_string(spec.heartbeat_ms),
-  };
-  if (!options.cgroup_parent.empty()) {
-    arguments.emplace_back("--cgroup");
-    arguments.push_back(
-        fmt::format("{}/{}-{}", CgroupOfAttempt(options.cgroup_parent, spec.key), rank.pool, rank.rank));
-  }
-  arguments.emplace_back("--");
-  arguments.insert(arguments.end(), spec.argv.begin(), spec.argv.end());
-  return arguments;
-}
-
 std::map<std::string, std::string> EnvOf(const RankLaunch& rank, const PlanOptions& options) {
   std::map<std::string, std::string> env = rank.env;
   env.insert(options.base_env.begin(), options.base_env.end());
@@ -110,9 +89,6 @@ std::map<std::string, std::string> EnvOf(const RankLaunch& rank, const PlanOptio
 }  // namespace
 
 absl::Status CheckSpec(const LaunchSpec& spec) {
-  if (!spec.image.empty()) {
-    return InvalidArgument("image: the local backend runs processes of this machine, not the image '{}'", spec.image);
-  }
   TP_RETURN_IF_ERROR(CheckName("key", spec.key, 64));
   TP_RETURN_IF_ERROR(CheckName("nonce", spec.nonce, 128));
   TP_RETURN_IF_ERROR(CheckPath("paths.attempt_dir", spec.paths.attempt_dir));
@@ -133,6 +109,27 @@ std::string CgroupOfAttempt(const std::string& cgroup_parent, const std::string&
   return cgroup_parent.empty() ? "" : fmt::format("{}/{}", cgroup_parent, key);
 }
 
+std::vector<std::string> RunArguments(const LaunchSpec& spec, const RankLaunch& rank, const PlanOptions& options) {
+  std::vector<std::string> arguments = {
+      "--dir",           spec.paths.attempt_dir,
+      "--key",           spec.key,
+      "--nonce",         spec.nonce,
+      "--pool",          std::to_string(rank.pool),
+      "--rank",          std::to_string(rank.rank),
+      "--workdir",       spec.paths.work_dir,
+      "--log-max-bytes", std::to_string(spec.log_max_bytes),
+      "--heartbeat-ms",  std::to_string(spec.heartbeat_ms),
+  };
+  if (!options.cgroup_parent.empty()) {
+    arguments.emplace_back("--cgroup");
+    arguments.push_back(
+        fmt::format("{}/{}-{}", CgroupOfAttempt(options.cgroup_parent, spec.key), rank.pool, rank.rank));
+  }
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), spec.argv.begin(), spec.argv.end());
+  return arguments;
+}
+
 std::string RenderPlan(const LaunchSpec& spec, const PlanOptions& options) {
   std::string payload;
   const auto add = [&payload](char kind, std::string_view text) {
@@ -143,7 +140,7 @@ std::string RenderPlan(const LaunchSpec& spec, const PlanOptions& options) {
   for (const RankLaunch& rank : spec.ranks) {
     add('R', "");
     for (const auto& [name, value] : EnvOf(rank, options)) add('E', fmt::format("{}={}", name, value));
-    for (const std::string& argument : RunOptions(spec, rank, options)) add('A', argument);
+    for (const std::string& argument : RunArguments(spec, rank, options)) add('A', argument);
   }
   return fmt::format("tp-plan 1 {} {}\n", spec.ranks.size(), payload.size()) + payload;
 }
@@ -157,10 +154,10 @@ std::string DescribePlan(const LaunchSpec& spec, const PlanOptions& options) {
       text += fmt::format("  env {}={}\n", name, LooksSecret(name, value) ? kMaskedValue : value);
     }
     text += "  tp-rank run";
-    for (const std::string& argument : RunOptions(spec, rank, options)) text += " " + argument;
+    for (const std::string& argument : RunArguments(spec, rank, options)) text += " " + argument;
     text += "\n";
   }
   return text;
 }
 
-}  // namespace tp::local
+}  // namespace tp::launch

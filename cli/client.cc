@@ -80,7 +80,7 @@ Client::Client(std::string target, std::string token, const std::shared_ptr<grpc
       token_(std::move(token)),
       stubs_(v1::RunService::NewStub(channel), v1::LogService::NewStub(channel), v1::SnapshotService::NewStub(channel),
              v1::RegistryService::NewStub(channel), v1::UsageService::NewStub(channel),
-             v1::QuotaService::NewStub(channel), v1::WindowService::NewStub(channel),
+             v1::QuotaService::NewStub(channel), v1::WindowService::NewStub(channel), v1::NodeService::NewStub(channel),
              v1::SystemService::NewStub(channel)) {}
 
 void Client::Authorize(grpc::ClientContext& context) const {

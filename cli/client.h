@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "cli/discovery.h"
 #include "tp/v1/log.grpc.pb.h"
+#include "tp/v1/node.grpc.pb.h"
 #include "tp/v1/quota.grpc.pb.h"
 #include "tp/v1/registry.grpc.pb.h"
 #include "tp/v1/run.grpc.pb.h"
@@ -76,7 +77,8 @@ class Client {
   std::tuple<std::unique_ptr<v1::RunService::Stub>, std::unique_ptr<v1::LogService::Stub>,
              std::unique_ptr<v1::SnapshotService::Stub>, std::unique_ptr<v1::RegistryService::Stub>,
              std::unique_ptr<v1::UsageService::Stub>, std::unique_ptr<v1::QuotaService::Stub>,
-             std::unique_ptr<v1::WindowService::Stub>, std::unique_ptr<v1::SystemService::Stub>>
+             std::unique_ptr<v1::WindowService::Stub>, std::unique_ptr<v1::NodeService::Stub>,
+             std::unique_ptr<v1::SystemService::Stub>>
       stubs_;
 };
 

@@ -94,6 +94,7 @@ void AddAdminCommands(CLI::App& app, Context& context) {
   });
   AddAdminQuotaCommands(*admin, context);
   AddAdminWindowCommands(*admin, context);
+  AddAdminNodeCommands(*admin, context);
 }
 
 }  // namespace tp::cli

@@ -35,5 +35,6 @@ void AddAdminCommands(CLI::App& app, Context& context);       // admin reload, r
 // Below `admin`.
 void AddAdminQuotaCommands(CLI::App& admin, Context& context);   // quota set show list unset
 void AddAdminWindowCommands(CLI::App& admin, Context& context);  // window hold-open
+void AddAdminNodeCommands(CLI::App& admin, Context& context);    // nodes, node drain undrain dead
 
 }  // namespace tp::cli

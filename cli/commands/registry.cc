@@ -1,4 +1,8 @@
 // tp profiles, series: which hardware there is.
+#include <memory>
+
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -60,6 +64,32 @@ absl::StatusOr<ExitCode> ShowProfiles(Context& context) {
   return Show(context, answer);
 }
 
+std::string ExecutorTable(const v1::ListExecutorsResponse& response, const Terminal& terminal, bool wide) {
+  Table table(
+      {{.header = "NAME"}, {.header = "BACKEND"}, {.header = "SERIES"}, {.header = "CONFIG", .flexible = true}});
+  for (const v1::Executor& executor : response.executors()) {
+    std::vector<std::string> series(executor.series().begin(), executor.series().end());
+    for (const std::string& name : executor.distributed_series()) series.push_back(name + " (distributed)");
+    const bool plain = executor.config_json() == "{}";
+    table.AddRow({{executor.name()},
+                  {executor.backend()},
+                  {fmt::format("{}", fmt::join(series, ", "))},
+                  {plain ? "" : executor.config_json()}});
+  }
+  return table.Render(wide ? Terminal() : terminal);
+}
+
+absl::StatusOr<ExitCode> ShowExecutors(Context& context) {
+  TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
+  TP_ASSIGN_OR_RETURN(const v1::ListExecutorsResponse response,
+                      client->Call(&v1::RegistryService::Stub::ListExecutors, v1::ListExecutorsRequest()));
+  Answer answer;
+  answer.table = [&](bool wide) { return ExecutorTable(response, context.terminal(), wide); };
+  answer.fill = [&](Json& document) { Merge(document, response); };
+  answer.names = Collect(response.executors(), [](const v1::Executor& executor) { return executor.name(); });
+  return Show(context, answer);
+}
+
 absl::StatusOr<ExitCode> ShowSeries(Context& context) {
   TP_ASSIGN_OR_RETURN(Client* const client, context.Connect());
   TP_ASSIGN_OR_RETURN(const v1::ListSeriesResponse response,
@@ -74,7 +104,10 @@ absl::StatusOr<ExitCode> ShowSeries(Context& context) {
 }  // namespace
 
 void AddRegistryCommands(CLI::App& app, Context& context) {
-  app.add_subcommand("profiles", "What --profile takes")->callback([&context] { context.action = ShowProfiles; });
+  CLI::App* profiles = app.add_subcommand("profiles", "What --profile takes");
+  auto executors = std::make_shared<bool>(false);
+  profiles->add_flag("--executors", *executors, "Where jobs are launched instead: backend and settings of each");
+  profiles->callback([&context, executors] { context.action = *executors ? ShowExecutors : ShowProfiles; });
   app.add_subcommand("series", "The hardware behind the profiles")->callback([&context] {
     context.action = ShowSeries;
   });

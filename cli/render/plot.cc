@@ -80,7 +80,9 @@ class Grid {
   }
 
  private:
-  size_t Index(int column, int row) const { return static_cast<size_t>(row * across_ + column); }
+  size_t Index(int column, int row) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(across_) + static_cast<size_t>(column);
+  }
 
   void Set(double x, double y) {
     const auto column = static_cast<int>(std::lround(x * (across_ - 1)));

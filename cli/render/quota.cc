@@ -54,6 +54,7 @@ std::vector<Quota> SeriesQuotas(const v1::Standing& standing) {
     by_series[series].used = used;
   }
   std::vector<Quota> quotas;
+  quotas.reserve(by_series.size());
   for (auto& [series, quota] : by_series) quotas.push_back(std::move(quota));
   return quotas;
 }

@@ -11,6 +11,7 @@ namespace tp {
 struct RankHost {
   std::string node;  // as in the registry
   std::string address;
+  bool declared_dead = false;  // by an admin (DESIGN 5.11): it is not asked, and what ran there counts as gone
   bool operator==(const RankHost&) const = default;
 };
 

@@ -8,6 +8,7 @@
 // where, and what to do.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,6 +35,23 @@ struct InventoryItem {
   bool holds_cards = false;
   // What orders to it need; nothing: not known, as of a launch that nobody has claimed yet.
   std::optional<AttemptTarget> target = std::nullopt;
+};
+
+// How a machine was when it was last looked at.
+struct NodeSight {
+  std::string node;
+  bool reachable = false;
+  std::string why;                                            // it is not, or is not whole
+  absl::Time since;                                           // it is so
+  std::optional<absl::Duration> clock_offset = std::nullopt;  // its real time minus tpd's
+  std::optional<int64_t> disk_free_bytes = std::nullopt;      // where tp keeps its files there
+  std::string boot_id = {};
+};
+
+// A card that something besides this deployment holds.
+struct ForeignCard {
+  int card = 0;
+  std::string holder;  // as the engine calls it
 };
 
 class Backend {
@@ -64,6 +82,14 @@ class Backend {
 
   // All objects of this deployment, of all epochs. For a start and for an admin who asks: also from their threads.
   virtual absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) = 0;
+
+  // Of the machines that it reaches by itself, as last seen; no I/O. From any thread.
+  virtual std::vector<NodeSight> Nodes() const { return {}; }
+
+  // Cards of its engine that others hold. For a look every so often, from a thread of its own.
+  virtual absl::StatusOr<std::vector<ForeignCard>> ForeignCards(absl::Time /*deadline*/) {
+    return std::vector<ForeignCard>();
+  }
 
   // `wake` may be called from any thread whenever something may have changed at the attempt with that
   // key; it is a hint only. Called once, before anything else.

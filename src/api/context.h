@@ -24,6 +24,7 @@
 #include "core/step.h"
 #include "notify/status.h"
 #include "store/store.h"
+#include "tp/backend.h"
 
 namespace tp::snapshot {
 class Store;
@@ -50,6 +51,7 @@ struct Context {
   std::function<absl::StatusOr<std::vector<core::SeenObject>>()> inventory;  // of all engines; blocks
   std::function<absl::Status()> may_take_work;  // RESOURCE_EXHAUSTED: submissions and uploads are refused
   std::function<absl::StatusOr<std::vector<notify::ReceiverStatus>>()> receivers;
+  std::function<std::vector<NodeSight>()> node_sights;  // as the backends saw them last
   ServerFacts facts;
   PageTokens page_tokens;
   auth::Authenticator authenticator;

@@ -16,6 +16,7 @@ class LoopPort {
   virtual void Post(loop::StandingQuery query, loop::StandingReply reply) = 0;
   virtual void Post(loop::ForecastQuery query, loop::ForecastReply reply) = 0;
   virtual void Post(loop::WhatIfQuery query, loop::WhatIfReply reply) = 0;
+  virtual void Post(loop::NodesQuery query, loop::NodesReply reply) = 0;
 };
 
 }  // namespace tp::api

@@ -224,11 +224,12 @@ void ListInOrder(Context& context, const Call& call, const v1::ListQueueRequest&
   LoadLive(context, *std::move(runs),
            [&context, call, response, done, page = *page](const absl::StatusOr<std::vector<loop::LiveRun>>& live) {
              if (!live.ok()) return done(live.status());
-             WithForecast(context, *live, [&context, call, response, done, page, runs = ByRun(*live)](auto forecast) {
-               FillPage(call, page, runs, forecast.get(), response);
-               SetErrors(context, response);
-               done(absl::OkStatus());
-             });
+             WithForecast(context, *live,
+                          [&context, call, response, done, page, runs = ByRun(*live)](const auto& forecast) {
+                            FillPage(call, page, runs, forecast.get(), response);
+                            SetErrors(context, response);
+                            done(absl::OkStatus());
+                          });
            });
 }
 
@@ -250,9 +251,10 @@ void ExplainRun(Context& context, const Call& call, const v1::ExplainRunRequest&
         context, {stored},
         [&context, call, shares, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
           if (!runs.ok()) return done(runs.status());
-          WithForecast(context, *runs, [&context, call, shares, response, done, live = runs->front()](auto forecast) {
-            done(Explain(context, call, shares, live, forecast.get(), response));
-          });
+          WithForecast(context, *runs,
+                       [&context, call, shares, response, done, live = runs->front()](const auto& forecast) {
+                         done(Explain(context, call, shares, live, forecast.get(), response));
+                       });
         },
         Hints::kAsked);
   });

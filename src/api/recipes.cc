@@ -15,6 +15,7 @@ namespace {
 
 std::vector<std::string> NamesOf(const core::Registry& registry) {
   std::vector<std::string> names;
+  names.reserve(registry.recipes.size());
   for (const auto& [name, recipe] : registry.recipes) names.push_back(name);
   return names;
 }

@@ -7,13 +7,16 @@
 
 #include "api/committed_capacity.h"
 #include "api/convert.h"
+#include "config/executors.h"
 #include "core/resource.h"
+#include "core/withheld.h"
 
 namespace tp::api {
 namespace {
 
 constexpr std::string_view kListSeries = "/tp.v1.RegistryService/ListSeries";
 constexpr std::string_view kListProfiles = "/tp.v1.RegistryService/ListProfiles";
+constexpr std::string_view kListExecutors = "/tp.v1.RegistryService/ListExecutors";
 constexpr std::string_view kGetRegistryStatus = "/tp.v1.RegistryService/GetRegistryStatus";
 
 std::string BackendOf(const core::Registry& registry, const core::Series& series) {
@@ -21,9 +24,13 @@ std::string BackendOf(const core::Registry& registry, const core::Series& series
   return executor == registry.executors.end() ? "" : executor->second.backend;
 }
 
-absl::Status Series(Context& context, v1::ListSeriesResponse* response) {
+// Nodes out of service have no free cards.
+absl::Status Series(Context& context, const loop::NodesAnswer& nodes, v1::ListSeriesResponse* response) {
   const std::shared_ptr<const core::Registry> registry = context.registry();
-  TP_ASSIGN_OR_RETURN(const core::Capacity capacity, CommittedCapacity(context.reader, *registry));
+  TP_ASSIGN_OR_RETURN(core::Capacity capacity, CommittedCapacity(context.reader, *registry));
+  core::NodeBook book;
+  for (const core::NodeMark& mark : nodes.marks) book.Put(mark);
+  capacity.Withhold(core::WithheldBy(book, nodes.elsewhere));
   response->set_registry_version(registry->version);
   for (const auto& [name, series] : registry->series) {
     v1::Series* to = response->add_series();
@@ -55,6 +62,21 @@ absl::Status Profiles(Context& context, v1::ListProfilesResponse* response) {
   return absl::OkStatus();
 }
 
+void Executors(Context& context, v1::ListExecutorsResponse* response) {
+  const std::shared_ptr<const core::Registry> registry = context.registry();
+  response->set_registry_version(registry->version);
+  for (const auto& [name, executor] : registry->executors) {
+    v1::Executor* to = response->add_executors();
+    to->set_name(name);
+    to->set_backend(executor.backend);
+    to->set_config_json(config::MaskedConfig(executor));
+    for (const auto& [series_name, series] : registry->series) {
+      if (series.executor == name) to->add_series(series_name);
+      if (series.executor_distributed == name) to->add_distributed_series(series_name);
+    }
+  }
+}
+
 void AddLines(const std::string& text, v1::RegistryFault* fault) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) fault->add_problems(line);
@@ -82,8 +104,22 @@ absl::Status Status(Context& context, v1::GetRegistryStatusResponse* response) {
 grpc::ServerUnaryReactor* RegistryService::ListSeries(grpc::CallbackServerContext* server_context,
                                                       const v1::ListSeriesRequest* /*request*/,
                                                       v1::ListSeriesResponse* response) {
-  return RunUnarySync(context_, context_.calls, server_context, kListSeries,
-                      [=, this](const Call& /*call*/) { return Series(context_, response); });
+  return RunUnary(
+      context_, context_.calls, server_context, kListSeries, [=, this](const Call& /*call*/, const Done& done) {
+        context_.loop.Post(loop::NodesQuery(), [=, this](absl::StatusOr<loop::NodesAnswer> nodes) {
+          if (!nodes.ok()) return done(nodes.status());
+          context_.calls.Post([=, this, nodes = *std::move(nodes)] { done(Series(context_, nodes, response)); });
+        });
+      });
+}
+
+grpc::ServerUnaryReactor* RegistryService::ListExecutors(grpc::CallbackServerContext* server_context,
+                                                         const v1::ListExecutorsRequest* /*request*/,
+                                                         v1::ListExecutorsResponse* response) {
+  return RunUnarySync(context_, context_.calls, server_context, kListExecutors, [=, this](const Call& /*call*/) {
+    Executors(context_, response);
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* RegistryService::ListProfiles(grpc::CallbackServerContext* server_context,

@@ -16,6 +16,9 @@ class RegistryService final : public v1::RegistryService::CallbackService {
   grpc::ServerUnaryReactor* ListProfiles(grpc::CallbackServerContext* server_context,
                                          const v1::ListProfilesRequest* request,
                                          v1::ListProfilesResponse* response) override;
+  grpc::ServerUnaryReactor* ListExecutors(grpc::CallbackServerContext* server_context,
+                                          const v1::ListExecutorsRequest* request,
+                                          v1::ListExecutorsResponse* response) override;
   grpc::ServerUnaryReactor* GetRegistryStatus(grpc::CallbackServerContext* server_context,
                                               const v1::GetRegistryStatusRequest* request,
                                               v1::GetRegistryStatusResponse* response) override;

@@ -76,8 +76,9 @@ void Compare(Context& context, const Call& call, v1::ReloadConfigurationResponse
   *response = AnswerOf(*plan);
   response->set_registry_version(plan->current->version);
   ForetellReload(context, call, *plan, [response, done](absl::StatusOr<v1::QueueForecast> forecast) {
-    if (forecast.ok()) *response->mutable_forecast() = *std::move(forecast);
-    done(forecast.status());
+    const absl::Status status = forecast.status();
+    if (status.ok()) *response->mutable_forecast() = *std::move(forecast);
+    done(status);
   });
 }
 

@@ -180,7 +180,7 @@ void Steer(Context& context, const Call& call, const Request& request, Response*
 void Retry(Context& context, const Call& call, const v1::RetryRunRequest& request, v1::RetryRunResponse* response,
            const Done& done) {
   Change(context, call, request, response, done,
-         [&](core::RunWithSteps stored) { return RetryOf(context, std::move(stored)); });
+         [&](core::RunWithSteps&& stored) { return RetryOf(context, std::move(stored)); });
 }
 
 void Update(Context& context, const Call& call, const v1::UpdateRunRequest& request, v1::UpdateRunResponse* response,
@@ -203,10 +203,11 @@ void Get(Context& context, const Call& call, const v1::GetRunRequest& request, v
            [&context, call, response, done](const absl::StatusOr<std::vector<loop::LiveRun>>& runs) {
              if (!runs.ok()) return done(runs.status());
              *response->mutable_run() = View(context, call, runs->front(), Tasks::kAll);
-             WithForecast(context, *runs, [&context, call, response, done, run = runs->front().run](auto forecast) {
-               AddEstimates(context, call, forecast.get(), run, response->mutable_run());
-               done(absl::OkStatus());
-             });
+             WithForecast(context, *runs,
+                          [&context, call, response, done, run = runs->front().run](const auto& forecast) {
+                            AddEstimates(context, call, forecast.get(), run, response->mutable_run());
+                            done(absl::OkStatus());
+                          });
            });
 }
 

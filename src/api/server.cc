@@ -9,6 +9,7 @@
 #include <grpcpp/resource_quota.h>
 
 #include "api/log_service.h"
+#include "api/node_service.h"
 #include "api/quota_service.h"
 #include "api/registry_service.h"
 #include "api/run_service.h"
@@ -50,6 +51,7 @@ struct Server::State {
                 .inventory = std::move(parts.inventory),
                 .may_take_work = std::move(parts.may_take_work),
                 .receivers = std::move(parts.receivers),
+                .node_sights = std::move(parts.node_sights),
                 .facts = std::move(options.facts),
                 .page_tokens = PageTokens(std::move(options.page_token_key)),
                 .authenticator = auth::Authenticator(parts.reader, parts.now),
@@ -63,6 +65,7 @@ struct Server::State {
         usage(context),
         quotas(context),
         windows(context),
+        nodes(context),
         system(context) {}
 
   absl::Status Listen(const std::string& host, int port) {
@@ -71,7 +74,7 @@ struct Server::State {
     grpc::ServerBuilder builder;
     SetLimits(&builder);
     for (grpc::Service* service : std::initializer_list<grpc::Service*>{&runs, &logs, &snapshots, &registry, &usage,
-                                                                        &quotas, &windows, &system}) {
+                                                                        &quotas, &windows, &nodes, &system}) {
       builder.RegisterService(service);
     }
     int chosen = 0;
@@ -95,6 +98,7 @@ struct Server::State {
   UsageService usage;
   QuotaService quotas;
   WindowService windows;
+  NodeService nodes;
   SystemService system;
   std::unique_ptr<grpc::Server> server;
   std::string address;

@@ -54,6 +54,8 @@ struct ServerParts {
   std::function<absl::StatusOr<std::vector<notify::ReceiverStatus>>()> receivers = [] {
     return std::vector<notify::ReceiverStatus>();
   };
+  // Thread-safe.
+  std::function<std::vector<NodeSight>()> node_sights = [] { return std::vector<NodeSight>(); };
 };
 
 class Server {

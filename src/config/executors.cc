@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/secret_names.h"
 #include "decode/json_type.h"
 
 namespace tp::config {
@@ -31,7 +32,25 @@ core::Executor MakeExecutor(const std::string& provider, const std::string& prof
   return executor;
 }
 
+// `key` is a word of tolerations and selectors and names no secret there.
+void Mask(const std::string& name, Json& value) {
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    if (ValueLooksSecret(text) || (name != "key" && NameLooksSecret(name))) value = std::string(kMaskedValue);
+  } else if (value.is_object()) {
+    for (auto& [key, member] : value.items()) Mask(key, member);
+  } else if (value.is_array()) {
+    for (Json& item : value) Mask(name, item);
+  }
+}
+
 }  // namespace
+
+std::string MaskedConfig(const core::Executor& executor) {
+  Json config = Json::parse(executor.config_json);
+  Mask("", config);
+  return config.dump();
+}
 
 std::map<std::string, core::Executor> BuildExecutors(const ServerFile& file, const std::string& default_backend,
                                                      decode::Problems& problems) {

@@ -15,4 +15,7 @@ namespace tp::config {
 std::map<std::string, core::Executor> BuildExecutors(const ServerFile& file, const std::string& default_backend,
                                                      decode::Problems& problems);
 
+// The executor's config as people may see it, as JSON: what looks like a secret is masked.
+std::string MaskedConfig(const core::Executor& executor);
+
 }  // namespace tp::config

@@ -281,6 +281,7 @@ Type<ServerFile> MakeServerFileType() {
                        "Who can be told what becomes of runs. Users choose among these."),
                    Key("accounting", &ServerFile::accounting, AccountingType(), "How usage is counted."),
                    Key("platform", &ServerFile::platform, PlatformType(), "The control plane."),
+                   Key("backends", &ServerFile::backends, EnginesType(), "How the engines are reached."),
                    Key("jobs", &ServerFile::jobs, JobsType(), "How jobs are run.")});
 }
 
@@ -312,6 +313,8 @@ ServerConfig BuildServerConfig(const ServerFile& file, bool in_kubernetes, Probl
   config.accounting_zone = file.accounting.timezone;
   config.default_backend = file.platform.default_backend.value_or(in_kubernetes ? "kubernetes_job" : "local");
   config.docker_cards = file.platform.docker.reserved_gpu_device_ids;
+  config.engines = file.backends.value;
+  CheckEngines(file.backends, problems);
   if (config.snapshots.max_bytes > config.snapshots.max_user_bytes) {
     problems.Add(file.snapshots.at, "max_size is larger than max_user_size: nobody could submit so much");
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/time.h"
+#include "config/engines.h"
 #include "config/quota_defaults.h"
 #include "config/receivers.h"
 #include "core/step.h"
@@ -50,6 +51,7 @@ struct ServerConfig {
   absl::TimeZone accounting_zone = absl::UTCTimeZone();
   std::string default_backend;  // never empty once loaded
   DockerCards docker_cards;
+  Engines engines;
   bool operator==(const ServerConfig&) const = default;
 };
 
@@ -99,6 +101,7 @@ struct ServerFile {
   ReceiversEntry notify;
   Accounting accounting;
   Platform platform;
+  decode::Located<Engines> backends;
   Jobs jobs;
 };
 

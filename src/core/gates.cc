@@ -251,6 +251,20 @@ void AddQuotaGates(const GateInput& in, std::vector<GateVerdict>& closed) {
 
 // --- Room ----------------------------------------------------------------------------------------------
 
+// Nodes and cards that are out of service, the first few by name.
+std::string WithheldSentence(const GateInput& in) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> why;
+  for (const PoolShape& pool : in.shape->pools) {
+    const std::vector<std::string> of_series = in.situation.capacity.WhyWithheld(pool.series);
+    why.insert(why.end(), of_series.begin(), of_series.end());
+  }
+  if (why.empty()) return "";
+  const size_t more = why.size() - std::min(why.size(), kNamed);
+  why.resize(why.size() - more);
+  return fmt::format(" ({}{})", fmt::join(why, "; "), more == 0 ? "" : fmt::format("; and {} more", more));
+}
+
 std::string CapacitySentence(const GateInput& in) {
   const Capacity& capacity = in.situation.capacity;
   std::string sentence;
@@ -265,6 +279,7 @@ std::string CapacitySentence(const GateInput& in) {
                             free, capacity.TotalCards(pool.series), cpu ? "places" : "cards",
                             scattered ? fmt::format(", but too few nodes have {} of them", pool.gpus_per_node) : "");
   }
+  sentence += WithheldSentence(in);
   return sentence + (capacity.CouldEverFit(*in.shape)
                          ? "; starts when cards are released"
                          : "; more than the series has: change it with tp update --profile");

@@ -28,6 +28,7 @@ bool IsPlainWord(std::string_view text, std::string_view also) {
 
 std::vector<std::string> NamesOf(const Receivers& receivers) {
   std::vector<std::string> names;
+  names.reserve(receivers.webhooks.size());
   for (const auto& [name, webhook] : receivers.webhooks) names.push_back(name);
   return names;
 }

@@ -19,12 +19,6 @@ uint64_t LowestCards(int count) { return count >= kMaxCards ? ~uint64_t{0} : (ui
 // Nothing of a card that no node can have.
 uint64_t BitOf(int card) { return card >= 0 && card < kMaxCards ? uint64_t{1} << card : 0; }
 
-uint64_t MaskOf(const std::vector<int>& cards) {
-  uint64_t mask = 0;
-  for (const int card : cards) mask |= BitOf(card);
-  return mask;
-}
-
 std::vector<int> FirstCards(uint64_t free, int count) {
   std::vector<int> cards;
   for (; static_cast<int>(cards.size()) < count && free != 0; free &= free - 1) cards.push_back(std::countr_zero(free));
@@ -32,6 +26,12 @@ std::vector<int> FirstCards(uint64_t free, int count) {
 }
 
 }  // namespace
+
+uint64_t Capacity::MaskOf(const std::vector<int>& cards) {
+  uint64_t mask = 0;
+  for (const int card : cards) mask |= BitOf(card);
+  return mask;
+}
 
 void CardSet::Add(const Share& share) {
   if (nodes_.size() <= share.node) nodes_.resize(share.node + 1);
@@ -59,6 +59,19 @@ void Capacity::Reload(const Registry& registry) {
   FindNeighbours();
   for (size_t node = 0; node < nodes_.size(); ++node) everything_.Add({node, nodes_[node].cards, true});
   KeepHeld(before);
+  ApplyWithheld();
+}
+
+void Capacity::Withhold(std::map<std::string, Withheld> withheld) {
+  withheld_ = std::move(withheld);
+  ApplyWithheld();
+}
+
+void Capacity::ApplyWithheld() {
+  for (NodeCards& node : nodes_) {
+    const auto found = withheld_.find(node.name);
+    node.withheld = found == withheld_.end() ? Withheld() : found->second;
+  }
 }
 
 void Capacity::AddSeries(const std::string& name, const Series& series) {
@@ -111,11 +124,14 @@ uint64_t Capacity::FreeOf(size_t node, const Assume& assume) const {
   uint64_t held = nodes_[node].held;
   if (assume.freed) held &= ~assume.freed->CardsOf(node);
   if (assume.blocked) held |= assume.blocked->CardsOf(node);
+  const Withheld& withheld = nodes_[node].withheld;
+  if (!assume.all_in_service) held |= withheld.node ? nodes_[node].cards : withheld.cards;
   return nodes_[node].cards & ~held;
 }
 
 bool Capacity::PlaceFree(size_t node, const Assume& assume) const {
   if (assume.blocked && assume.blocked->PlaceOf(node)) return false;
+  if (nodes_[node].withheld.node && !assume.all_in_service) return false;
   return nodes_[node].place_holders == 0 || (assume.freed && assume.freed->PlaceOf(node));
 }
 
@@ -217,7 +233,7 @@ bool Capacity::HasRoom(const ResolvedShape& shape, const Assume& assume) const {
 }
 
 bool Capacity::CouldEverFit(const ResolvedShape& shape) const {
-  return HasRoom(shape, {.freed = &everything_, .blocked = nullptr});
+  return HasRoom(shape, {.freed = &everything_, .blocked = nullptr, .all_in_service = true});
 }
 
 std::optional<int> Capacity::FreePort(const std::set<int>& taken) const {
@@ -301,6 +317,23 @@ int64_t Capacity::TotalCards(const std::string& series) const {
   const auto found = series_.find(series);
   if (found == series_.end()) return 0;
   return static_cast<int64_t>(found->second.nodes.size()) * std::max<int64_t>(found->second.gpus_per_node, 1);
+}
+
+std::vector<std::string> Capacity::WhyWithheld(const std::string& series) const {
+  std::vector<std::string> why;
+  const auto found = series_.find(series);
+  if (found == series_.end()) return why;
+  for (const size_t node : found->second.nodes) {
+    const Withheld& withheld = nodes_[node].withheld;
+    why.insert(why.end(), withheld.why.begin(), withheld.why.end());
+  }
+  return why;
+}
+
+std::set<std::string> Capacity::SeriesOf(const std::string& node) const {
+  const auto found = FindNode(node);
+  if (!found) return {};
+  return {nodes_[*found].series.begin(), nodes_[*found].series.end()};
 }
 
 std::set<std::string> Capacity::Neighbours(const std::string& series) const {

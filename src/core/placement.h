@@ -47,6 +47,15 @@ class Capacity {
   struct Assume {
     const CardSet* freed = nullptr;
     const CardSet* blocked = nullptr;
+    bool all_in_service = false;  // what is withheld, too
+  };
+
+  // What takes no new jobs although nobody holds it, by node (core/node_book.h, cards that others hold).
+  struct Withheld {
+    uint64_t cards = 0;
+    bool node = false;             // all of them, and its place
+    std::vector<std::string> why;  // `node-3 is drained by ada: new disk`
+    bool operator==(const Withheld&) const = default;
   };
 
   explicit Capacity(const Registry& registry);
@@ -69,6 +78,12 @@ class Capacity {
   // Whether the shape could be placed if nothing were held.
   bool CouldEverFit(const ResolvedShape& shape) const;
 
+  // In place of what was withheld before. Nodes that are not in the registry keep it for when they come.
+  void Withhold(std::map<std::string, Withheld> withheld);
+  const std::map<std::string, Withheld>& withheld() const { return withheld_; }
+  // Of the series' nodes, in their order.
+  std::vector<std::string> WhyWithheld(const std::string& series) const;
+
   // Attempts that hold the same card, which only damage brings about, each keep it: it is free once all of them
   // have released it.
   void Take(const std::vector<PoolPlacement>& placement);
@@ -83,8 +98,14 @@ class Capacity {
   // Series that share a node with it, itself included.
   std::set<std::string> Neighbours(const std::string& series) const;
 
+  // That the node belongs to.
+  std::set<std::string> SeriesOf(const std::string& node) const;
+
   // Series that its nodes belong to, besides those it is placed in.
   std::set<std::string> SeriesOn(const std::vector<PoolPlacement>& placement) const;
+
+  // A bit for each; cards that no node can have are left out.
+  static uint64_t MaskOf(const std::vector<int>& cards);
 
   // Whether two of the placements hold the same card.
   static bool Oversubscribed(const std::vector<const std::vector<PoolPlacement>*>& live);
@@ -95,6 +116,7 @@ class Capacity {
     std::string address;
     uint64_t cards = 0;  // that it has
     uint64_t held = 0;
+    Withheld withheld;
     std::map<int, int> more_holders;  // of held cards: how many besides the first
     int place_holders = 0;            // ranks of a cpu series: a node is one place
     std::vector<std::string> series;  // that it belongs to
@@ -109,6 +131,7 @@ class Capacity {
 
   void AddSeries(const std::string& name, const Series& series);
   void FindNeighbours();
+  void ApplyWithheld();
   static void TakeCard(NodeCards& node, int card);
   static void ReleaseCard(NodeCards& node, int card);
   void KeepHeld(const std::vector<NodeCards>& before);
@@ -136,6 +159,7 @@ class Capacity {
   std::map<std::string, size_t> node_index_;
   std::map<std::string, SeriesNodes> series_;
   CardSet everything_;
+  std::map<std::string, Withheld> withheld_;  // by node
   std::set<int> ports_;
   int next_port_ = 0;  // ports are handed out in turn, so that a late process of the last job disturbs nobody
 };

@@ -8,6 +8,7 @@
 #include "core/fold.h"
 #include "core/judge.h"
 #include "core/ledger.h"
+#include "core/node_book.h"
 
 namespace tp::core {
 namespace {
@@ -513,17 +514,6 @@ void LeaveFailed(Change& c) {
 
 void LeavePaused(Change& c) { LeaveFor(c, kZ, std::nullopt); }
 void LeaveResumed(Change& c) { LeaveFor(c, kQ, std::nullopt); }
-
-// Where a rank was lost or signalled from outside; that others then ended on tpd's TERM says nothing of
-// their nodes.
-std::string BadNode(const Attempt& attempt) {
-  for (const RankObservation& rank : attempt.ranks) {
-    const bool bad = !rank.ended || rank.ended->signalled_by == SignalledBy::kOther;
-    const auto& pool = attempt.placement[static_cast<size_t>(rank.pool)];
-    if (bad) return pool.ranks[static_cast<size_t>(rank.rank)].node;
-  }
-  return "";
-}
 
 void TakeRetry(Change& c) {
   Step& step = c.step;

@@ -15,12 +15,14 @@
 #include "core/checkpoint.h"
 #include "core/fair_share.h"
 #include "core/gates.h"
+#include "core/node_book.h"
 #include "core/quota.h"
 #include "core/registry.h"
 #include "core/revision.h"
 #include "core/run.h"
 #include "core/step.h"
 #include "core/windows.h"
+#include "core/withheld.h"
 #include "plan/estimate.h"
 #include "plan/what_if.h"
 #include "store/rows.h"
@@ -107,6 +109,18 @@ struct HoldWindowOpen {
   std::optional<absl::Time> until;
 };
 
+// For admins: the node, or one card of it, takes no new jobs; a mark that it has is replaced. Declared dead (only a
+// whole node): what runs there ends without being asked.
+struct MarkNode {
+  core::NodePart part;
+  core::MarkKind kind = core::MarkKind::kDrained;
+  std::string reason;
+};
+// For admins: it takes jobs again, and its strikes are forgotten. NOT_FOUND: it has no mark and no strikes.
+struct ClearNode {
+  core::NodePart part;
+};
+
 // For admins: objects of engines that no live attempt owns are ended.
 struct SweepOrphans {
   struct Orphan {
@@ -116,8 +130,9 @@ struct SweepOrphans {
   std::vector<Orphan> orphans;
 };
 
-using Action = std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot,
-                            ReloadRegistry, SetQuota, RemoveQuotaRule, HoldWindowOpen, SweepOrphans>;
+using Action =
+    std::variant<SubmitRun, StopRun, PauseRun, ResumeRun, RetryRun, UpdateRun, RemoveRun, AddSnapshot, ReloadRegistry,
+                 SetQuota, RemoveQuotaRule, HoldWindowOpen, MarkNode, ClearNode, SweepOrphans>;
 
 // A mutating call. Several may be posted together: they are carried out in one turn and so are in one commit, each
 // taken or refused by itself, and answered without `live`. Who may do it is checked by the loop against the run's
@@ -196,6 +211,21 @@ struct Standings {
   core::Shares shares;  // empty: they do not count in the order
 };
 using StandingReply = std::function<void(absl::StatusOr<Standings>)>;
+
+// What keeps jobs off nodes, what was lost on them, and who holds cards of them.
+struct NodesQuery {};
+struct NodesAnswer {
+  std::vector<core::NodeMark> marks;  // by part
+  std::vector<core::Strike> strikes;  // that count, by node and then by when
+  std::vector<core::CardHeldElsewhere> elsewhere;
+  struct Holder {
+    core::NodePart part;  // whole: the place of a cpu series
+    std::string run_id;
+    std::string owner;
+  };
+  std::vector<Holder> holders;  // of this deployment, by part
+};
+using NodesReply = std::function<void(absl::StatusOr<NodesAnswer>)>;
 
 // What estimates of starts are made of: everything that holds cards or was paused by a window, and of these
 // steps those that wait. A copy, so that the loop has no part in what is made of it.

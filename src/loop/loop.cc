@@ -24,6 +24,7 @@ Loop::Loop(Settings settings, store::Loaded loaded, std::shared_ptr<const core::
     IndexDependencies(kept);
   }
   LoadQuotas(loaded);
+  LoadNodes(loaded);
   for (store::OutboxRow& row : loaded.outbox) {
     const int64_t id = row.id;
     if (row.kind == store::OutboxKind::kSignal) owed_signals_.emplace(row.target.key, row.level);
@@ -93,6 +94,9 @@ void Loop::Post(ForecastQuery query, ForecastReply reply) {
 void Loop::Post(WhatIfQuery query, WhatIfReply reply) {
   messages_.push_back(WhatIfMessage{std::move(query), std::move(reply)});
 }
+void Loop::Post(NodesQuery, NodesReply reply) { messages_.push_back(NodesMessage{std::move(reply)}); }
+void Loop::Post(CardsHeldElsewhere held) { messages_.push_back(std::move(held)); }
+void Loop::Post(PartBroken broken) { messages_.push_back(std::move(broken)); }
 void Loop::Post(StorageScanned scanned) { messages_.push_back(std::move(scanned)); }
 void Loop::Post(CheckpointsSeen seen) { messages_.push_back(std::move(seen)); }
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
@@ -158,6 +162,9 @@ void Loop::Take(Input& input) {
                  [&](StandingMessage& standing) { TakeStanding(standing); },
                  [&](ForecastMessage& forecast) { TakeForecast(forecast); },
                  [&](WhatIfMessage& what_if) { TakeWhatIf(what_if); },
+                 [&](NodesMessage& nodes) { TakeNodes(nodes); },
+                 [&](CardsHeldElsewhere& held) { TakeElsewhere(held); },
+                 [&](const PartBroken& broken) { TakeBroken(broken); },
                  [&](StorageScanned& scanned) { TakeScanned(scanned); },
                  [&](CheckpointsSeen& seen) { TakeCheckpoints(seen); },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
@@ -216,6 +223,9 @@ std::vector<std::function<void()>> Loop::Abandon() {
     }
     if (auto* forecast = std::get_if<ForecastMessage>(&input)) {
       answers.push_back([reply = std::move(forecast->reply)] { reply(Unavailable("tpd is stopping: try again")); });
+    }
+    if (auto* nodes = std::get_if<NodesMessage>(&input)) {
+      answers.push_back([reply = std::move(nodes->reply)] { reply(Unavailable("tpd is stopping: try again")); });
     }
     if (auto* what_if = std::get_if<WhatIfMessage>(&input)) {
       answers.push_back([reply = std::move(what_if->reply)] { reply(Unavailable("tpd is stopping: try again")); });

@@ -23,8 +23,10 @@
 #include "core/correction.h"
 #include "core/gates.h"
 #include "core/launch_plan.h"
+#include "core/node_book.h"
 #include "core/registry.h"
 #include "core/run.h"
+#include "core/withheld.h"
 #include "loop/commands.h"
 #include "loop/effects.h"
 #include "loop/timers.h"
@@ -60,6 +62,18 @@ struct StorageScanned {
   std::vector<store::StorageUseRow> use;
 };
 
+// What others hold of a backend's nodes, in place of what was said of it before.
+struct CardsHeldElsewhere {
+  std::string backend;
+  std::vector<core::CardHeldElsewhere> cards;
+};
+
+// What a look at nodes found broken: tpd takes it out of service, once.
+struct PartBroken {
+  core::NodePart part;
+  std::string reason;
+};
+
 // What was seen of the checkpoints of steps that run or are paused.
 struct CheckpointsSeen {
   std::vector<std::pair<core::StepRef, core::CheckpointSight>> seen;
@@ -91,10 +105,13 @@ class Loop {
   void Post(StandingQuery query, StandingReply reply);
   void Post(ForecastQuery query, ForecastReply reply);
   void Post(WhatIfQuery query, WhatIfReply reply);
+  void Post(NodesQuery query, NodesReply reply);
   void Post(EffectAnswered answered);
   void Post(AttemptObserved observed);
   void Post(StorageScanned scanned);
   void Post(CheckpointsSeen seen);
+  void Post(CardsHeldElsewhere held);
+  void Post(PartBroken broken);
   void Post(std::shared_ptr<const core::Registry> registry);
   void SetListener(CommitListener listener) { listener_ = std::move(listener); }
 
@@ -151,10 +168,13 @@ class Loop {
     WhatIfQuery query;
     WhatIfReply reply;
   };
+  struct NodesMessage {
+    NodesReply reply;
+  };
   using RegistryMessage = std::shared_ptr<const core::Registry>;
-  using Input =
-      std::variant<CommandMessage, CommandsMessage, DryRunMessage, QueryMessage, StandingMessage, ForecastMessage,
-                   WhatIfMessage, EffectAnswered, AttemptObserved, StorageScanned, CheckpointsSeen, RegistryMessage>;
+  using Input = std::variant<CommandMessage, CommandsMessage, DryRunMessage, QueryMessage, StandingMessage,
+                             ForecastMessage, WhatIfMessage, NodesMessage, EffectAnswered, AttemptObserved,
+                             StorageScanned, CheckpointsSeen, CardsHeldElsewhere, PartBroken, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -227,6 +247,19 @@ class Loop {
   absl::StatusOr<WhatIfAnswer> WhatIfOf(const WhatIfQuery& query) const;
   std::vector<plan::Beside> BesideQueue() const;
   void TakeScanned(StorageScanned& scanned);
+
+  // Nodes: what keeps jobs off them, and what was lost there (loop_nodes.cc)
+  void LoadNodes(store::Loaded& loaded);
+  absl::StatusOr<Answer> Mark(const Command& command, const MarkNode& mark);
+  absl::StatusOr<Answer> Clear(const Command& command, const ClearNode& clear);
+  absl::Status CheckPart(const core::NodePart& part) const;
+  void PutMark(core::NodeMark mark);
+  void AddStrike(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt);
+  void TakeElsewhere(CardsHeldElsewhere& held);
+  void TakeBroken(const PartBroken& broken);
+  void TakeNodes(NodesMessage& message);
+  void Withhold();
+  void TrackAgain(const std::string& node);
 
   // Checkpoints (loop_checkpoints.cc)
   struct KnownCheckpoints {
@@ -344,6 +377,8 @@ class Loop {
   std::deque<int64_t> over_order_;
   Timers<core::StepRef> window_timers_;  // which a window may pause or resume, and when
   std::map<core::StepRef, KnownCheckpoints> checkpoints_;
+  core::NodeBook nodes_;
+  std::map<std::string, std::vector<core::CardHeldElsewhere>> elsewhere_;  // by backend
   absl::Time first_turn_at_;
   std::map<core::StepRef, std::string> last_notes_;   // as logged, of live runs
   std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why

@@ -163,6 +163,8 @@ absl::StatusOr<Answer> Loop::Carry(const Command& command) {
           [&](const SetQuota& set) { return ChangeRules(command, EditOf(command.who, set)); },
           [&](const RemoveQuotaRule& remove) { return ChangeRules(command, EditOf(command.who, remove)); },
           [&](const HoldWindowOpen& hold) { return ChangeRules(command, EditOf(command.who, hold)); },
+          [&](const MarkNode& mark) { return Mark(command, mark); },
+          [&](const ClearNode& clear) { return Clear(command, clear); },
           [&](const SweepOrphans& sweep) { return Sweep(command, sweep); },
       },
       command.action);

@@ -30,7 +30,8 @@ AttemptTarget Loop::TargetOf(const core::RunWithSteps& run, const core::Step& st
   target.attempt_dir = core::PathsOf(settings_.layout, run.run, step, attempt.number).attempt_dir;
   for (const PoolPlacement& pool : attempt.placement) {
     target.ranks_per_pool.push_back(static_cast<int>(pool.ranks.size()));
-    for (const RankPlacement& rank : pool.ranks) target.hosts.push_back({rank.node, rank.address});
+    for (const RankPlacement& rank : pool.ranks)
+      target.hosts.push_back({rank.node, rank.address, nodes_.IsDead(rank.node)});
   }
   return target;
 }
@@ -107,17 +108,19 @@ void Loop::SendLater(const store::OutboxRow& row, const core::RunWithSteps* run)
 }
 
 void Loop::Send(const store::OutboxRow& row) {
+  AttemptTarget target = row.target;
+  for (RankHost& host : target.hosts) host.declared_dead = nodes_.IsDead(host.node);  // as of now
   switch (row.kind) {
     case store::OutboxKind::kLaunch:
       return;  // only SendLater launches, at most once
     case store::OutboxKind::kFence:
-      sink_.Fence(row.id, row.backend, row.target);
+      sink_.Fence(row.id, row.backend, target);
       return;
     case store::OutboxKind::kSignal:
-      sink_.Signal(row.id, row.backend, row.target, row.level);
+      sink_.Signal(row.id, row.backend, target, row.level);
       return;
     case store::OutboxKind::kRemove:
-      sink_.Remove(row.id, row.backend, row.target);
+      sink_.Remove(row.id, row.backend, target);
       return;
   }
 }

@@ -58,6 +58,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
   for (const core::Effect& effect : transition.effects) Enqueue(run, step, *attempt, effect);
   if (before.attempt && !step.attempt) {
     by_key_.erase(before.attempt->key);
+    AddStrike(run, step, *before.attempt);
     batch_.leaving.push_back([this, key = before.attempt->key] { sink_.Untrack(key); });
   }
   Reindex(run, step);

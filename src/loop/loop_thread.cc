@@ -103,6 +103,15 @@ void LoopThread::Post(WhatIfQuery query, WhatIfReply reply) {
     loop_.Post(std::move(query), std::move(reply));
   });
 }
+void LoopThread::Post(NodesQuery query, NodesReply reply) {
+  Enqueue([this, query, reply = std::move(reply)]() mutable { loop_.Post(query, std::move(reply)); });
+}
+void LoopThread::Post(CardsHeldElsewhere held) {
+  Enqueue([this, held = std::move(held)]() mutable { loop_.Post(std::move(held)); });
+}
+void LoopThread::Post(PartBroken broken) {
+  Enqueue([this, broken = std::move(broken)]() mutable { loop_.Post(std::move(broken)); });
+}
 void LoopThread::Post(StorageScanned scanned) {
   Enqueue([this, scanned = std::move(scanned)]() mutable { loop_.Post(std::move(scanned)); });
 }

@@ -79,7 +79,7 @@ Notifier::~Notifier() {
   Signal(stop_);
   if (follower_.joinable()) follower_.join();
   const std::lock_guard one_at_a_time(endpoints_mutex_);
-  End(std::move(workers_));
+  End(std::exchange(workers_, {}));
   const std::lock_guard lock(mutex_);
   if (followed_ > outbox_->followed()) LogOnce(outbox_->Append({}, followed_, options_.now()));
 }
@@ -171,7 +171,7 @@ void Notifier::SetEndpoints(const Endpoints& endpoints) {
   std::vector<std::unique_ptr<Worker>> to_end(std::make_move_iterator(first_to_end),
                                               std::make_move_iterator(workers_.end()));
   workers_.erase(first_to_end, workers_.end());
-  End(std::move(to_end));
+  End(to_end);
   StartMissingWorkers();
   if (!follower_.joinable()) follower_ = std::thread([this] { Follow(); });
 }
@@ -196,7 +196,7 @@ void Notifier::StartMissingWorkers() {
   }
 }
 
-void Notifier::End(std::vector<std::unique_ptr<Worker>> workers) {
+void Notifier::End(const std::vector<std::unique_ptr<Worker>>& workers) {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& worker : workers) {
@@ -218,6 +218,7 @@ absl::StatusOr<std::vector<ReceiverStatus>> Notifier::Status() {
     by_name[name].configured = true;
   }
   std::vector<ReceiverStatus> all;
+  all.reserve(by_name.size());
   for (auto& [name, status] : by_name) all.push_back(std::move(status));
   return all;
 }

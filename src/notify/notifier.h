@@ -70,7 +70,7 @@ class Notifier {
   bool stopping() const;
 
   void StartMissingWorkers();
-  void End(std::vector<std::unique_ptr<Worker>> workers);
+  void End(const std::vector<std::unique_ptr<Worker>>& workers);
   void Work(Worker& worker);
   std::optional<Pending> Take(Worker& worker);
   std::optional<Pending> FirstUnclaimed(const std::string& receiver);

@@ -140,6 +140,22 @@ void Planner::SetRegistry(std::shared_ptr<const core::Registry> registry, absl::
   rules_edge_.reset();
 }
 
+void Planner::Withhold(std::map<std::string, core::Capacity::Withheld> withheld) {
+  std::set<std::string> series;
+  const auto changed = [&](const auto& from, const auto& to) {
+    for (const auto& [node, what] : from) {
+      if (const auto other = to.find(node); other == to.end() || other->second != what) {
+        series.merge(capacity_.SeriesOf(node));
+      }
+    }
+  };
+  changed(capacity_.withheld(), withheld);
+  changed(withheld, capacity_.withheld());
+  capacity_.Withhold(std::move(withheld));
+  for (const std::string& size : room_.SizesOf(series)) room_.SetFull(size, false);
+  Disturb(series);
+}
+
 void Planner::PutRule(core::QuotaRule rule) {
   const std::string user = rule.user;
   quotas_.Add(std::move(rule));
@@ -360,6 +376,7 @@ void Planner::WakeOwner(const std::string& owner) {
 
 void Planner::WakeAllQuotas() {
   std::vector<std::string> owners;
+  owners.reserve(quota_waits_.size());
   for (const auto& [owner, classes] : quota_waits_) owners.push_back(owner);
   for (const std::string& owner : owners) WakeOwner(owner);
 }
@@ -559,11 +576,13 @@ void Planner::HoldFull(JobClass& job_class) {
       core::Reserve(capacity_, occupants_, *job_class.shape->resolved, job_class.key.avoid_node, others, now_);
   if (!reservation) return;
   reservation->step = job_class.ready.begin()->second;
-  reservations_.emplace(reservation->step, *std::move(reservation));
+  const core::StepRef holder = reservation->step;
+  reservations_.emplace(holder, *std::move(reservation));
 }
 
 std::vector<const core::Reservation*> Planner::Reservations() const {
   std::vector<const core::Reservation*> all;
+  all.reserve(reservations_.size());
   for (const auto& [ref, reservation] : reservations_) all.push_back(&reservation);
   return all;
 }

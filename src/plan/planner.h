@@ -83,6 +83,8 @@ class Planner {
   void AddSettled(const std::string& month, const std::string& owner, int64_t gpu_ms);
   void AddUse(const std::string& owner, int64_t end_unix_ms, int64_t gpu_ms);
   void HoldOpen(const std::string& series, absl::Time until);
+  // In place of what was withheld before.
+  void Withhold(std::map<std::string, core::Capacity::Withheld> withheld);
   void ClockSet(absl::Duration by);
 
   // --- What follows ---

@@ -24,6 +24,11 @@ void Admin::Start() {
 void Admin::Stop() {
   acting_ = false;
   LiftLimits();
+  ClearNodes();
+}
+
+bool Admin::Content() const {
+  return !acting_ && limited_.empty() && server_.up() && server_.loop().planner().capacity().withheld().empty();
 }
 
 void Admin::ActLater() {
@@ -35,6 +40,7 @@ void Admin::ActLater() {
 }
 
 void Admin::Act() {
+  if (rng_.Chance(250)) return TouchNode();
   if (!options_.admin.hours.empty() && rng_.Chance(200)) return HoldOpen();
   const std::string user = rng_.Pick(kOwners);
   loop::SetQuota set;
@@ -71,6 +77,33 @@ void Admin::LiftLimits() {
     for (const std::string& user : limited_) LiftLimit(user);
   }
   timeline_.In(rng_.Draw(kAskAgain), [this] { LiftLimits(); });
+}
+
+std::vector<core::NodePart> Admin::Parts() const {
+  std::vector<core::NodePart> parts;
+  for (int node = 0; node < options_.nodes; ++node) {
+    const std::string name = fmt::format("gpu-{}", node);
+    for (int card = core::NodePart::kWholeNode; card < options_.cards_per_node; ++card) {
+      parts.push_back({.node = name, .card = card});
+    }
+  }
+  parts.push_back({.node = "cpu-0"});
+  parts.push_back({.node = "cpu-1"});
+  return parts;
+}
+
+void Admin::TouchNode() {
+  const core::NodePart part = rng_.Pick(Parts());
+  if (rng_.Chance(500)) return Post(loop::ClearNode{part}, [] {});
+  Post(loop::MarkNode{.part = part, .kind = core::MarkKind::kDrained, .reason = "of the simulator"}, [] {});
+}
+
+// Again and again: a node may be struck out by what ended late.
+void Admin::ClearNodes() {
+  if (server_.up() && !server_.loop().planner().capacity().withheld().empty()) {
+    for (const core::NodePart& part : Parts()) Post(loop::ClearNode{part}, [] {});
+  }
+  timeline_.In(rng_.Draw(kAskAgain), [this] { ClearNodes(); });
 }
 
 void Admin::Post(loop::Action action, std::function<void()> done) {

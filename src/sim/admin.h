@@ -1,9 +1,10 @@
-// An admin who edits quotas and holds windows open, while everything else goes on.
+// An admin who edits quotas, holds windows open and drains nodes, while everything else goes on.
 #pragma once
 
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "sim/journal.h"
 #include "sim/options.h"
@@ -21,7 +22,7 @@ class Admin {
   void Start();
   // No limits and no holds from now on; asked again until it is answered.
   void Stop();
-  bool Content() const { return !acting_ && limited_.empty(); }
+  bool Content() const;
 
  private:
   void ActLater();
@@ -29,6 +30,9 @@ class Admin {
   void LiftLimit(const std::string& user);
   void HoldOpen();
   void LiftLimits();
+  void TouchNode();
+  void ClearNodes();
+  std::vector<core::NodePart> Parts() const;
   void Post(loop::Action action, std::function<void()> done);
 
   const Options& options_;

@@ -21,6 +21,7 @@ struct Defects {
   bool unknown_is_absent = false;
   bool clock_set_ignored = false;
   bool quotas_forgotten = false;         // at a restart no rule is in force
+  bool marks_forgotten = false;          // at a restart no node is out of service
   bool requests_forgotten = false;       // the same request id is another request
   bool corrections_forgotten = false;    // at a restart nobody looks for records any more
   bool corrections_not_durable = false;  // what is still to be corrected is in memory alone

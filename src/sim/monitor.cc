@@ -237,6 +237,7 @@ void Monitor::CheckQuotas(const store::Txn& txn) {
   for (const core::QuotaRule& rule : txn.quota_rules) rules_.Add(rule);
   for (const int64_t id : txn.quota_rules_removed) rules_.Remove(id);
   for (const core::Run& run : txn.runs) owners_[run.n] = run.owner;
+  TakeMarks(txn);
   std::set<core::StepRef> started;
   for (const core::Step& step : txn.steps) {
     if (!step.attempt) {
@@ -244,10 +245,29 @@ void Monitor::CheckQuotas(const store::Txn& txn) {
       continue;
     }
     Live& live = live_[step.ref];
-    if (live.number != step.attempt->number) started.insert(step.ref);
+    if (live.number != step.attempt->number) {
+      started.insert(step.ref);
+      CheckNodes(step);
+    }
     live = {step.attempt->number, step.attempt->cards(), CardsOf(*step.attempt, kLimitedSeries)};
   }
   for (const core::StepRef& ref : started) CheckQuota(ref);
+}
+
+// Marks are made before anything of their turn starts.
+void Monitor::TakeMarks(const store::Txn& txn) {
+  for (const core::NodeMark& mark : txn.node_marks) nodes_.Put(mark);
+  for (const core::NodePart& part : txn.node_marks_removed) nodes_.Drop(part);
+}
+
+void Monitor::CheckNodes(const core::Step& started) {
+  for (const PoolPlacement& pool : started.attempt->placement) {
+    for (const RankPlacement& rank : pool.ranks) {
+      bool withheld = nodes_.Find({.node = rank.node}) != nullptr;
+      for (const int card : rank.cards) withheld |= nodes_.Find({.node = rank.node, .card = card}) != nullptr;
+      if (withheld) journal_.Break("run {} starts on {}, which is out of service", started.ref.run, rank.node);
+    }
+  }
 }
 
 void Monitor::CheckQuota(core::StepRef started) {

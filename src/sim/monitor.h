@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/node_book.h"
 #include "core/quota.h"
 #include "loop/loop.h"
 #include "sim/promises.h"
@@ -49,6 +50,8 @@ class Monitor : public RowRules {
   void CheckAdmissions(const loop::Loop& loop);
   void CheckQuotas(const store::Txn& txn);
   void CheckQuota(core::StepRef started);
+  void TakeMarks(const store::Txn& txn);
+  void CheckNodes(const core::Step& started);
   void CheckWindows(const loop::Loop& loop);
   std::string AgainstWindow(const loop::Loop& loop, const core::RunWithSteps& run, const core::Step& step) const;
 
@@ -65,6 +68,7 @@ class Monitor : public RowRules {
     int64_t of_series = 0;
   };
   core::QuotaBook rules_;
+  core::NodeBook nodes_;
   std::map<int64_t, std::string> owners_;
   std::map<core::StepRef, Live> live_;
   std::map<core::StepRef, int32_t> admitted_;        // the newest attempt

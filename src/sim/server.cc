@@ -59,6 +59,7 @@ void Server::Start() {
   }
   if (defects_.outbox_forgotten) loaded->outbox.clear();
   if (defects_.quotas_forgotten) loaded->quota_rules.clear();
+  if (defects_.marks_forgotten) loaded->node_marks.clear();
   if (defects_.corrections_forgotten) loaded->corrections.clear();
   const store::Loaded before = *loaded;
   loop_ = std::make_unique<loop::Loop>(settings_, *std::move(loaded), registry_, sink_,

@@ -95,9 +95,10 @@ void Fields(Visitor& visitor, T& value) {
 
 template <typename Visitor, Is<RankHost> T>
 void Fields(Visitor& visitor, T& value) {
-  auto& [node, address] = value;
+  auto& [node, address, declared_dead] = value;
   visitor("node", node);
   visitor("address", address);
+  visitor("declared_dead", declared_dead);
 }
 
 template <typename Visitor, Is<AttemptTarget> T>

@@ -33,6 +33,7 @@ std::optional<typename Map::mapped_type> Find(const Map& map, const Key& key) {
 template <typename Map>
 std::vector<typename Map::mapped_type> Values(const Map& map) {
   std::vector<typename Map::mapped_type> values;
+  values.reserve(map.size());
   for (const auto& [key, value] : map) values.push_back(value);
   return values;
 }
@@ -140,6 +141,17 @@ void MemoryStore::Set(Data& data, const Txn& txn) {
   for (const int64_t id : txn.quota_rules_removed) data.quota_rules.erase(id);
   for (const StorageUseRow& row : txn.storage_use) RoundToMicros((data.storage_use[row.owner] = row).use);
   for (const WindowHoldRow& row : txn.window_holds) data.window_holds[row.series] = Rounded(row, &WindowHoldRow::until);
+  for (const core::NodeMark& mark : txn.node_marks) data.node_marks[mark.part] = Rounded(mark, &core::NodeMark::at);
+  for (const core::NodePart& part : txn.node_marks_removed) data.node_marks.erase(part);
+  for (const core::Strike& strike : txn.strikes) AddStrike(data, strike);
+  for (const std::string& node : txn.strikes_forgotten) data.strikes.erase(node);
+}
+
+void MemoryStore::AddStrike(Data& data, const core::Strike& strike) {
+  std::vector<core::Strike>& strikes = data.strikes[strike.node];
+  const core::Strike added = Rounded(strike, &core::Strike::at);
+  std::erase_if(strikes, [&](const core::Strike& old) { return old.at + core::kStrikeLife <= added.at; });
+  strikes.push_back(added);
 }
 
 absl::Status MemoryStore::Commit(const Txn& txn) {
@@ -173,6 +185,7 @@ std::vector<HourUseRow> MemoryStore::HoursOfNewestMonths(const Data& data) {
     hours[{core::EndHourUnixMs(row.end_unix_ms), row.owner}] += row.gpu_ms;
   }
   std::vector<HourUseRow> rows;
+  rows.reserve(hours.size());
   for (const auto& [key, gpu_ms] : hours) rows.push_back({key.first, key.second, gpu_ms});
   return rows;
 }
@@ -188,6 +201,10 @@ absl::StatusOr<Loaded> MemoryStore::Load() {
   loaded.quota_rules = Values(data_.quota_rules);
   loaded.storage_use = Values(data_.storage_use);
   loaded.window_holds = Values(data_.window_holds);
+  loaded.node_marks = Values(data_.node_marks);
+  for (const auto& [node, strikes] : data_.strikes) {
+    loaded.strikes.insert(loaded.strikes.end(), strikes.begin(), strikes.end());
+  }
   loaded.corrections = Values(data_.corrections);
   loaded.month_use = NewestMonths(data_);
   loaded.hour_use = HoursOfNewestMonths(data_);

@@ -72,6 +72,8 @@ class MemoryStore : public Store, public Reader {
     std::map<int64_t, core::QuotaRule> quota_rules;
     std::map<std::string, StorageUseRow> storage_use;
     std::map<std::string, WindowHoldRow> window_holds;
+    std::map<core::NodePart, core::NodeMark> node_marks;
+    std::map<std::string, std::vector<core::Strike>> strikes;            // by node
     std::map<std::string, core::Correction> corrections;                 // by key
     std::map<std::string, std::map<std::string, int64_t>> month_gpu_ms;  // by month, then owner
   };
@@ -84,6 +86,7 @@ class MemoryStore : public Store, public Reader {
   static void NoteWordChange(Data& data, const RunChange& change, const StoredRun& run);
   static void Append(Data& data, const Txn& txn);
   static void Set(Data& data, const Txn& txn);
+  static void AddStrike(Data& data, const core::Strike& strike);
   static std::vector<MonthUseRow> NewestMonths(const Data& data);
   static std::vector<HourUseRow> HoursOfNewestMonths(const Data& data);
 

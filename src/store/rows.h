@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "core/correction.h"
 #include "core/ledger.h"
+#include "core/node_book.h"
 #include "core/quota.h"
 #include "core/run.h"
 #include "core/step.h"
@@ -163,12 +164,16 @@ struct Txn {
   std::vector<SnapshotRow> snapshots;
   std::vector<TokenRow> tokens;
   std::vector<AuditRow> audit;
-  std::vector<core::QuotaRule> quota_rules;   // inserted or replaced by id
-  std::vector<int64_t> quota_rules_removed;   // after those above
-  std::vector<StorageUseRow> storage_use;     // replaced by owner
-  std::vector<WindowHoldRow> window_holds;    // replaced by series
-  std::vector<core::Correction> corrections;  // inserted or replaced by key
-  std::vector<std::string> corrections_done;  // keys; after those above
+  std::vector<core::QuotaRule> quota_rules;        // inserted or replaced by id
+  std::vector<int64_t> quota_rules_removed;        // after those above
+  std::vector<StorageUseRow> storage_use;          // replaced by owner
+  std::vector<WindowHoldRow> window_holds;         // replaced by series
+  std::vector<core::NodeMark> node_marks;          // inserted or replaced by part
+  std::vector<core::NodePart> node_marks_removed;  // after those above
+  std::vector<core::Strike> strikes;               // one of a node and attempt
+  std::vector<std::string> strikes_forgotten;      // of these nodes; after those above
+  std::vector<core::Correction> corrections;       // inserted or replaced by key
+  std::vector<std::string> corrections_done;       // keys; after those above
 };
 
 // What the loop starts from: everything that is not over, and what is still owed.
@@ -179,6 +184,8 @@ struct Loaded {
   std::vector<core::QuotaRule> quota_rules;   // by id
   std::vector<StorageUseRow> storage_use;     // by owner
   std::vector<WindowHoldRow> window_holds;    // by series
+  std::vector<core::NodeMark> node_marks;     // by part
+  std::vector<core::Strike> strikes;          // by node, then by when
   std::vector<MonthUseRow> month_use;         // of the newest two months in the ledger, by month and owner
   std::vector<HourUseRow> hour_use;           // of the same months, by hour and owner
   std::vector<core::Correction> corrections;  // by key

@@ -618,6 +618,60 @@ absl::Status WriteWindowHold(Database& database, const WindowHoldRow& row) {
   return Query(database, sql).Bind(row.series, row.until, row.set_by).Run();
 }
 
+// --- Nodes ----------------------------------------------------------------------------------------
+
+const std::string_view kNodeMarkColumns = "node, card, kind, reason, set_by, set_at_us";
+
+core::NodeMark ReadNodeMark(Columns& columns) {
+  core::NodeMark mark;
+  mark.part.node = columns.Text();
+  mark.part.card = columns.Int32();
+  mark.kind = columns.Enum<core::MarkKind>();
+  mark.reason = columns.Text();
+  mark.by = columns.Text();
+  mark.at = columns.Time();
+  return mark;
+}
+
+absl::Status WriteNodeMark(Database& database, const core::NodeMark& mark) {
+  static const std::string sql = UpsertSql("node_mark", kNodeMarkColumns, "node, card");
+  return Query(database, sql).Bind(mark.part.node, mark.part.card, mark.kind, mark.reason, mark.by, mark.at).Run();
+}
+
+absl::Status DeleteNodeMark(Database& database, const core::NodePart& part) {
+  return Query(database, "DELETE FROM node_mark WHERE node = ? AND card = ?").Bind(part.node, part.card).Run();
+}
+
+const std::string_view kStrikeColumns = "node, at_us, run, step, attempt, owner, failure_kind";
+
+core::Strike ReadStrike(Columns& columns) {
+  core::Strike strike;
+  strike.node = columns.Text();
+  strike.at = columns.Time();
+  strike.attempt.step.run = columns.Int64();
+  strike.attempt.step.step = columns.Int32();
+  strike.attempt.attempt = columns.Int32();
+  strike.owner = columns.Text();
+  strike.kind = columns.Enum<core::FailureKind>();
+  return strike;
+}
+
+// Those that are over go with the next one of their node, as in core::NodeBook.
+absl::Status WriteStrike(Database& database, const core::Strike& strike) {
+  TP_RETURN_IF_ERROR(Query(database, "DELETE FROM strike WHERE node = ? AND at_us <= ?")
+                         .Bind(strike.node, strike.at - core::kStrikeLife)
+                         .Run());
+  static const std::string sql = UpsertSql("strike", kStrikeColumns, "node, at_us, run, step, attempt");
+  return Query(database, sql)
+      .Bind(strike.node, strike.at, strike.attempt.step.run, strike.attempt.step.step, strike.attempt.attempt,
+            strike.owner, strike.kind)
+      .Run();
+}
+
+absl::Status DeleteStrikes(Database& database, const std::string& node) {
+  return Query(database, "DELETE FROM strike WHERE node = ?").Bind(node).Run();
+}
+
 // --- Meta -----------------------------------------------------------------------------------------
 
 const std::string_view kMetaColumns = "epoch, revision, next_run, next_outbox, ledger_seq, ledger_hash";

@@ -35,6 +35,8 @@ extern const std::string_view kMetaColumns;
 extern const std::string_view kQuotaRuleColumns;
 extern const std::string_view kStorageUseColumns;
 extern const std::string_view kWindowHoldColumns;
+extern const std::string_view kNodeMarkColumns;
+extern const std::string_view kStrikeColumns;
 extern const std::string_view kCorrectionColumns;
 
 core::Run ReadRun(Columns& columns);  // without its labels
@@ -50,6 +52,8 @@ Meta ReadMeta(Columns& columns);
 core::QuotaRule ReadQuotaRule(Columns& columns);
 StorageUseRow ReadStorageUse(Columns& columns);
 WindowHoldRow ReadWindowHold(Columns& columns);
+core::NodeMark ReadNodeMark(Columns& columns);
+core::Strike ReadStrike(Columns& columns);
 core::Correction ReadCorrection(Columns& columns);
 inline std::string ReadText(Columns& columns) { return columns.Text(); }
 
@@ -95,6 +99,10 @@ absl::Status WriteToken(Database& database, const TokenRow& row);
 absl::Status WriteQuotaRule(Database& database, const core::QuotaRule& rule);
 absl::Status WriteStorageUse(Database& database, const StorageUseRow& row);
 absl::Status WriteWindowHold(Database& database, const WindowHoldRow& row);
+absl::Status WriteNodeMark(Database& database, const core::NodeMark& mark);
+absl::Status DeleteNodeMark(Database& database, const core::NodePart& part);
+absl::Status WriteStrike(Database& database, const core::Strike& strike);
+absl::Status DeleteStrikes(Database& database, const std::string& node);
 absl::Status WriteCorrection(Database& database, const core::Correction& row);
 
 // Inserts; a row that is there already is an error.

@@ -115,6 +115,10 @@ absl::Status SqliteStore::Write(const Txn& txn) {
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.quota_rules_removed, DeleteQuotaRule));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.storage_use, WriteStorageUse));
   TP_RETURN_IF_ERROR(WriteEach(database_, txn.window_holds, WriteWindowHold));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.node_marks, WriteNodeMark));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.node_marks_removed, DeleteNodeMark));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.strikes, WriteStrike));
+  TP_RETURN_IF_ERROR(WriteEach(database_, txn.strikes_forgotten, DeleteStrikes));
   TP_RETURN_IF_ERROR(WriteMeta(database_, txn.meta));
   return transaction.Commit();
 }
@@ -170,6 +174,9 @@ absl::StatusOr<Loaded> SqliteStore::Load() {
                       SelectAll(database_, kStorageUseColumns, "storage_use", "owner", ReadStorageUse));
   TP_ASSIGN_OR_RETURN(loaded.window_holds,
                       SelectAll(database_, kWindowHoldColumns, "window_hold", "series", ReadWindowHold));
+  TP_ASSIGN_OR_RETURN(loaded.node_marks,
+                      SelectAll(database_, kNodeMarkColumns, "node_mark", "node, card", ReadNodeMark));
+  TP_ASSIGN_OR_RETURN(loaded.strikes, SelectAll(database_, kStrikeColumns, "strike", "node, at_us", ReadStrike));
   TP_ASSIGN_OR_RETURN(loaded.corrections,
                       SelectAll(database_, kCorrectionColumns, "correction", "key", ReadCorrection));
   TP_ASSIGN_OR_RETURN(loaded.month_use, SelectMonthUse(database_));

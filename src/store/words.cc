@@ -41,6 +41,16 @@ std::string_view Word(core::NoticeEvent value) {
   return {};
 }
 
+std::string_view Word(core::MarkKind value) {
+  switch (value) {
+    case core::MarkKind::kDrained:
+      return "drained";
+    case core::MarkKind::kDead:
+      return "dead";
+  }
+  return {};
+}
+
 std::string_view Word(core::Handover value) {
   switch (value) {
     case core::Handover::kSending:

@@ -17,6 +17,7 @@ std::string_view Word(core::RunWord value);
 std::string_view Word(core::FailureKind value);
 std::string_view Word(core::AfterWhen value);
 std::string_view Word(core::NoticeEvent value);
+std::string_view Word(core::MarkKind value);
 std::string_view Word(core::Handover value);
 std::string_view Word(core::EndCause value);
 std::string_view Word(core::SignalSent value);

@@ -113,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
 
 Daemon::~Daemon() {
   watcher_.reset();
+  engine_watch_.reset();
   if (server_) {
     RemoveClientFile(options_.data_directory);
     server_->Stop();
@@ -353,7 +354,8 @@ absl::Status Daemon::StartServer() {
                                "the server's disk is almost full ({} MiB free): no new work until an admin makes room",
                                *free >> 20);
                          },
-                         .receivers = [this] { return Receivers(); }};
+                         .receivers = [this] { return Receivers(); },
+                         .node_sights = [this] { return NodeSights(); }};
   TP_ASSIGN_OR_RETURN(server_, api::Server::Start(std::move(options), std::move(parts)));
   loop_thread_->Start();
   ReachFaultPoint(FaultPoint::kStartDelivered);
@@ -361,7 +363,26 @@ absl::Status Daemon::StartServer() {
   server_->SetServing(true);
   ReachFaultPoint(FaultPoint::kStartServing);
   StartWatching();
+  StartEngineWatch();
   return StartScanning();
+}
+
+std::vector<NodeSight> Daemon::NodeSights() const {
+  std::vector<NodeSight> sights;
+  for (const auto& [name, backend] : backends_) {
+    std::vector<NodeSight> seen = backend->Nodes();
+    std::move(seen.begin(), seen.end(), std::back_inserter(sights));
+  }
+  return sights;
+}
+
+void Daemon::StartEngineWatch() {
+  EngineWatchOptions options;
+  options.backends = backends_;
+  options.docker_cards = config().docker_cards;
+  options.registry = [this] { return configuration_->registry(); };
+  options.found = [this](loop::CardsHeldElsewhere held) { loop_thread_->Post(std::move(held)); };
+  engine_watch_ = std::make_unique<EngineWatch>(std::move(options));
 }
 
 void Daemon::StartCheckpointScan() {

@@ -23,6 +23,7 @@
 #include "tpd/checkpoint_scan.h"
 #include "tpd/config_watcher.h"
 #include "tpd/configuration.h"
+#include "tpd/engine_watch.h"
 #include "tpd/storage_scan.h"
 
 namespace tp::tpd {
@@ -74,6 +75,8 @@ class Daemon {
   absl::Status StartServer();
   absl::Status StartScanning();
   void StartCheckpointScan();
+  void StartEngineWatch();
+  std::vector<NodeSight> NodeSights() const;
   void StartWatching();
   loop::ThreadHooks MakeHooks();
   core::LaunchLayout Layout() const;
@@ -96,6 +99,7 @@ class Daemon {
     void Post(loop::ForecastQuery query, loop::ForecastReply reply) override {
       thread_.Post(std::move(query), std::move(reply));
     }
+    void Post(loop::NodesQuery query, loop::NodesReply reply) override { thread_.Post(query, std::move(reply)); }
     void Post(loop::WhatIfQuery query, loop::WhatIfReply reply) override {
       thread_.Post(std::move(query), std::move(reply));
     }
@@ -122,6 +126,7 @@ class Daemon {
   std::unique_ptr<StorageScan> storage_scan_;
   std::unique_ptr<CheckpointScan> checkpoint_scan_;
   std::unique_ptr<ConfigWatcher> watcher_;
+  std::unique_ptr<EngineWatch> engine_watch_;
 };
 
 }  // namespace tp::tpd

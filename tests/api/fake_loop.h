@@ -117,6 +117,20 @@ class FakeLoop final : public LoopPort {
     return forecasts_;
   }
 
+  void SetNodes(loop::NodesAnswer nodes) {
+    const std::lock_guard lock(mutex_);
+    nodes_ = std::move(nodes);
+  }
+  void Post(loop::NodesQuery /*query*/, loop::NodesReply reply) override {
+    thread_.Post([this, reply = std::move(reply)] {
+      loop::NodesAnswer nodes;
+      {
+        const std::lock_guard lock(mutex_);
+        nodes = nodes_;
+      }
+      reply(std::move(nodes));
+    });
+  }
   void Post(loop::WhatIfQuery query, loop::WhatIfReply reply) override {
     thread_.Post([this, query = std::move(query), reply = std::move(reply)] {
       Foreteller foreteller;
@@ -170,12 +184,13 @@ class FakeLoop final : public LoopPort {
   Foreteller foreteller_;                     // guarded by mutex_
   std::vector<loop::WhatIfQuery> proposals_;  // guarded by mutex_
   loop::Standings standings_;                 // guarded by mutex_
-  plan::ForecastInput forecast_;              // guarded by mutex_
-  int bulks_ = 0;                             // posts of several commands together
-  int forecasts_ = 0;                         // guarded by mutex_
-  std::map<int64_t, loop::LiveRun> live_;     // guarded by mutex_
-  std::vector<loop::Command> commands_;       // guarded by mutex_
-  WorkerPool thread_{1};                      // last: its tasks use the above
+  loop::NodesAnswer nodes_;
+  plan::ForecastInput forecast_;           // guarded by mutex_
+  int bulks_ = 0;                          // posts of several commands together
+  int forecasts_ = 0;                      // guarded by mutex_
+  std::map<int64_t, loop::LiveRun> live_;  // guarded by mutex_
+  std::vector<loop::Command> commands_;    // guarded by mutex_
+  WorkerPool thread_{1};                   // last: its tasks use the above
 };
 
 }  // namespace tp::api

@@ -482,6 +482,24 @@ class FakeServer::Registry final : public v1::RegistryService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListExecutors(grpc::ServerContext* context, const v1::ListExecutorsRequest*,
+                             v1::ListExecutorsResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListExecutors"); !status.ok()) return status;
+    v1::Executor& plain = *response->add_executors();
+    plain.set_name("cpu/default");
+    plain.set_backend("local");
+    plain.set_config_json("{}");
+    plain.add_series("cpu");
+    v1::Executor& docker = *response->add_executors();
+    docker.set_name("gpu/h200-pool");
+    docker.set_backend("docker");
+    docker.set_config_json(R"({"image":"pytorch:2","storage":{"volume_name":"jobs"}})");
+    docker.add_series("h200");
+    docker.add_distributed_series("a100");
+    response->set_registry_version(3);
+    return grpc::Status::OK;
+  }
+
   grpc::Status GetRegistryStatus(grpc::ServerContext* context, const v1::GetRegistryStatusRequest*,
                                  v1::GetRegistryStatusResponse* response) override {
     if (const grpc::Status status = server_.Enter(context, "GetRegistryStatus"); !status.ok()) return status;
@@ -606,6 +624,44 @@ class FakeServer::Windows final : public v1::WindowService::Service {
   FakeServer& server_;
 };
 
+class FakeServer::Nodes final : public v1::NodeService::Service {
+ public:
+  explicit Nodes(FakeServer& server) : server_(server) {}
+
+  grpc::Status ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest* request,
+                         v1::ListNodesResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ListNodes"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    for (const v1::Node& node : server_.script_.nodes) {
+      if (request->node().empty() || request->node() == node.name()) *response->add_nodes() = node;
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status MarkNode(grpc::ServerContext* context, const v1::MarkNodeRequest* request,
+                        v1::MarkNodeResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "MarkNode"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.marks.push_back(*request);
+    server_.asked_.request_ids.push_back(request->request_id());
+    response->set_note(server_.script_.note);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ClearNode(grpc::ServerContext* context, const v1::ClearNodeRequest* request,
+                         v1::ClearNodeResponse* response) override {
+    if (const grpc::Status status = server_.Enter(context, "ClearNode"); !status.ok()) return status;
+    const std::scoped_lock lock(server_.mutex_);
+    server_.asked_.clears.push_back(*request);
+    server_.asked_.request_ids.push_back(request->request_id());
+    response->set_note(server_.script_.note);
+    return grpc::Status::OK;
+  }
+
+ private:
+  FakeServer& server_;
+};
+
 class FakeServer::System final : public v1::SystemService::Service {
  public:
   explicit System(FakeServer& server) : server_(server) {}
@@ -666,6 +722,7 @@ FakeServer::FakeServer()
       usage_(std::make_unique<Usage>(*this)),
       quotas_(std::make_unique<Quotas>(*this)),
       windows_(std::make_unique<Windows>(*this)),
+      nodes_(std::make_unique<Nodes>(*this)),
       system_(std::make_unique<System>(*this)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
@@ -676,6 +733,7 @@ FakeServer::FakeServer()
   builder.RegisterService(usage_.get());
   builder.RegisterService(quotas_.get());
   builder.RegisterService(windows_.get());
+  builder.RegisterService(nodes_.get());
   builder.RegisterService(system_.get());
   server_ = builder.BuildAndStart();
   if (!server_) std::abort();

@@ -15,6 +15,7 @@
 
 #include "snapshot/manifest.h"
 #include "tp/v1/log.grpc.pb.h"
+#include "tp/v1/node.grpc.pb.h"
 #include "tp/v1/quota.grpc.pb.h"
 #include "tp/v1/registry.grpc.pb.h"
 #include "tp/v1/run.grpc.pb.h"
@@ -50,6 +51,7 @@ struct Script {
   v1::GetStandingResponse standing;
   std::vector<v1::Standing> standings;  // of everybody
   std::vector<v1::SeriesWindows> windows;
+  std::vector<v1::Node> nodes;
   std::string note;  // of changes that are about no run
   v1::QueryUsageResponse usage;
   std::vector<v1::Interval> intervals;
@@ -82,6 +84,8 @@ struct Asked {
   std::vector<int64_t> removed_rules;
   std::vector<v1::ListWindowsRequest> windows;
   std::vector<v1::HoldWindowOpenRequest> holds;
+  std::vector<v1::MarkNodeRequest> marks;
+  std::vector<v1::ClearNodeRequest> clears;
   std::vector<v1::UpdateRunRequest> updates;
   std::vector<v1::CloneRunRequest> clones;
   std::vector<std::string> steered;  // "StopRun 42", in order
@@ -118,6 +122,7 @@ class FakeServer {
   class Usage;
   class Quotas;
   class Windows;
+  class Nodes;
   class System;
 
   // What every method does first: token, and failures that are due.
@@ -138,6 +143,7 @@ class FakeServer {
   std::unique_ptr<Usage> usage_;
   std::unique_ptr<Quotas> quotas_;
   std::unique_ptr<Windows> windows_;
+  std::unique_ptr<Nodes> nodes_;
   std::unique_ptr<System> system_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

@@ -87,10 +87,16 @@ const Calls& AllCalls() {
        {{{"admin", "window", "hold-open", "h200", "--for", "3h"}},
         {{"admin", "window", "hold-open", "h200", "--for", "3h", "--dry-run"}, false},
         {{"admin", "window", "hold-open", "h200"}}}},
+      {"admin nodes",
+       {{{"admin", "nodes"}}, {{"admin", "nodes", "node-2"}, false}, {{"admin", "nodes", "-o", "wide"}, false}}},
+      {"admin node drain", {{{"admin", "node", "drain", "node-2", "--reason", "new power supply"}}}},
+      {"admin node undrain", {{{"admin", "node", "undrain", "node-2", "--card", "3"}}}},
+      {"admin node dead",
+       {{{"admin", "node", "dead", "node-2"}, false}, {{"admin", "node", "dead", "node-2", "--yes"}}}},
       {"windows", {{{"windows"}}}},
       {"admin registry status", {{{"admin", "registry", "status"}}}},
       {"admin receivers", {{{"admin", "receivers"}}}},
-      {"profiles", {{{"profiles"}}}},
+      {"profiles", {{{"profiles"}}, {{"profiles", "--executors"}}}},
       {"series", {{{"series"}}}},
       {"whoami", {{{"whoami"}}}},
       {"version", {{{"version"}}, {{"version", "--client"}}}},
@@ -262,6 +268,7 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     FillQueue(script);
     FillQuota(script);
     FillWindows(script);
+    FillNodes(script);
     FillContexts();
     project_.Write("train.py", "print('hello')\n");
   }
@@ -454,6 +461,49 @@ class GoldenTest : public CommandTest, public testing::WithParamInterface<std::s
     v1::Standing& free = script.standings.emplace_back();
     free.set_user("bob");
     free.mutable_use()->set_gpus(8);
+  }
+
+  static void FillNodes(Script& script) {
+    for (int i = 1; i <= 4; ++i) {
+      v1::Node& node = script.nodes.emplace_back();
+      node.set_name(fmt::format("node-{}", i));
+      node.set_address(fmt::format("10.0.0.{}", i));
+      node.add_series("h200");
+      node.add_backends("node");
+      node.set_cards(8);
+      v1::NodeHealth& health = *node.mutable_health();
+      health.set_reachable(i != 3);
+      *health.mutable_since() = ToProto(absl::Now() - absl::Hours(3) - absl::Seconds(30));
+      health.set_disk_free_bytes(int64_t{310} << 30);
+      *health.mutable_clock_offset() = ToProto(i == 1 ? absl::Milliseconds(2) : absl::Milliseconds(-1500));
+      health.set_boot_id("0f2c9a");
+    }
+    script.nodes[2].mutable_health()->set_why("connection timed out");
+    v1::Node& drained = script.nodes[1];
+    v1::NodeMark& mark = *drained.add_marks();
+    mark.set_kind(v1::NODE_MARK_KIND_DRAINED);
+    mark.set_reason("new power \x1b[31msupply");
+    mark.set_set_by("olga");
+    *mark.mutable_set_at() = ToProto(absl::Now() - absl::Hours(2) - absl::Seconds(30));
+    v1::NodeStrike& strike = *drained.add_strikes();
+    strike.set_owner("alice");
+    strike.set_run(43);
+    strike.set_attempt(2);
+    strike.set_kind("gpu_lost");
+    *strike.mutable_at() = ToProto(absl::Now() - absl::Hours(4) - absl::Seconds(30));
+    for (int card = 0; card < 3; ++card) {
+      v1::NodeHolder& holder = *drained.add_holders();
+      holder.set_card(card);
+      if (card == 0) holder.set_run_id("train-43");
+      if (card < 2) holder.set_owner(card == 0 ? "alice" : "bob");
+      if (card == 2) holder.set_elsewhere("container trainer");
+    }
+    v1::NodeMark& card = *script.nodes[3].add_marks();
+    card.set_card(3);
+    card.set_kind(v1::NODE_MARK_KIND_DRAINED);
+    card.set_reason("Xid 79");
+    card.set_set_by("tpd");
+    *card.mutable_set_at() = ToProto(absl::Now() - absl::Minutes(5) - absl::Seconds(30));
   }
 
   static void FillWindows(Script& script) {

@@ -77,6 +77,30 @@ TEST(Capacity, AnAvoidedNodeIsLeftToNoPoolWhereThereIsAWayWithoutIt) {
   EXPECT_EQ(placed->at(1).ranks.at(0).node, "n1");
 }
 
+TEST(Capacity, WhatIsWithheldIsNotGivenAndStaysWithItsHolder) {
+  Capacity capacity(TwoSeries());
+  const auto held = capacity.Place(Shape({{"h200", 1, 8}}), "");
+  capacity.Take(*held);  // n1
+  capacity.Withhold({{"n1", {.cards = 0, .node = true, .why = {"n1 is drained"}}},
+                     {"n2", {.cards = 0b11, .node = false, .why = {"two cards of n2 are elsewhere"}}},
+                     {"c1", {.cards = 0, .node = true, .why = {}}}});
+  EXPECT_EQ(capacity.FreeCards("h200"), 6);
+  EXPECT_EQ(capacity.FreeCards("cpu"), 0);
+  EXPECT_EQ(capacity.Place(Shape({{"h200", 1, 2}}), "")->at(0).ranks.at(0).cards, (std::vector<int>{2, 3}));
+  EXPECT_FALSE(capacity.Place(Shape({{"h200", 1, 8}}), ""));
+  EXPECT_TRUE(capacity.CouldEverFit(Shape({{"h200", 2, 8}}))) << "it comes back one day";
+  EXPECT_EQ(capacity.WhyWithheld("h200"), (std::vector<std::string>{"n1 is drained", "two cards of n2 are elsewhere"}));
+  // What a drained node held is not free once it is released, nor for those who wait for that.
+  const CardSet freed = capacity.CardsOf(*held);
+  EXPECT_FALSE(capacity.HasRoom(Shape({{"h200", 1, 8}}), {.freed = &freed}));
+  capacity.Release(*held);
+  EXPECT_EQ(capacity.FreeCards("h200"), 6);
+  capacity.Reload(TwoSeries());
+  EXPECT_EQ(capacity.FreeCards("h200"), 6);
+  capacity.Withhold({});
+  EXPECT_EQ(capacity.FreeCards("h200"), 16);
+}
+
 TEST(Capacity, ACardOfTwoSeriesIsCountedOnce) {
   Capacity capacity(TwoSeries());
   const auto both = capacity.Place(Shape({{"h200", 2, 8}}), "");

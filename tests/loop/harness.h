@@ -17,6 +17,7 @@ struct Sent {
   int64_t id = 0;
   std::string key;
   StopLevel level = StopLevel::kTerm;
+  std::vector<RankHost> hosts = {};  // of track
 };
 
 class RecordingSink : public EffectSink {
@@ -33,7 +34,9 @@ class RecordingSink : public EffectSink {
   void Remove(int64_t id, const std::string&, const AttemptTarget& target) override {
     sent.push_back({"remove", id, target.key});
   }
-  void Track(const std::string&, const AttemptTarget& target) override { sent.push_back({"track", 0, target.key}); }
+  void Track(const std::string&, const AttemptTarget& target) override {
+    sent.push_back({"track", 0, target.key, StopLevel::kTerm, target.hosts});
+  }
   void Untrack(const std::string& key) override { sent.push_back({"untrack", 0, key}); }
   void Look(const std::string&, const AttemptTarget& target) override { sent.push_back({"look", 0, target.key}); }
 

@@ -329,6 +329,25 @@ TEST_F(PlannerTest, NoHintWhereTheStepsOwnGatesAreClosed) {
   EXPECT_EQ(HintsFor(planner_, run, run.steps[0], now_), std::vector<std::string>{});
 }
 
+TEST_F(PlannerTest, ADrainedNodeStartsNothingSaysSoAndWakesWhoWaitsWhenItIsBack) {
+  planner_.Withhold({{"n1", {.cards = 0, .node = true, .why = {"n1 is drained by root: new disk"}}}});
+  for (int i = 0; i < 3; ++i) Submit("ada", "h200:8");
+  const core::RunWithSteps& waits = Submit("ben", "h200:8");
+  EXPECT_EQ(Look(), (std::vector<int64_t>{1, 2, 3}));
+  for (const auto& [n, run] : runs_) {
+    if (run.steps[0].attempt) EXPECT_NE(run.steps[0].attempt->placement[0].ranks[0].node, "n1");
+  }
+  const auto verdicts = Verdicts(waits);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].gate, core::GateKind::kCapacity);
+  EXPECT_EQ(verdicts[0].sentence,
+            "h200 needs 1 node x 8 cards, 0 of 32 cards are free (n1 is drained by root: new disk); starts when cards "
+            "are released");
+  EXPECT_TRUE(Look().empty());
+  planner_.Withhold({});
+  EXPECT_EQ(Look(), (std::vector<int64_t>{4}));
+}
+
 TEST_F(PlannerTest, WhatCouldNotBeAdmittedHoldsNobodyUp) {
   Submit("ann", "h200:8");
   Submit("bob", "h200:8");

@@ -351,6 +351,7 @@ std::vector<Mutant> AllMutants() {
       Seam("a launch is sent again at a restart", &Defects::launch_repeated),
       Seam("ranks do not look at the claim", &Defects::claims_ignored),
       Seam("quotas are not in force after a restart", &Defects::quotas_forgotten),
+      Seam("drained nodes take jobs after a restart", &Defects::marks_forgotten),
       Seam("a request id is not remembered", &Defects::requests_forgotten),
       Seam("a clock that is set moves no deadline along", &Defects::clock_set_ignored),
       Seam("at a restart nobody looks for late records any more", &Defects::corrections_forgotten),

@@ -123,6 +123,10 @@ class Author {
   void Await(core::Correction correction) { pending_.corrections.push_back(std::move(correction)); }
   void Awaited(const std::string& key) { pending_.corrections_done.push_back(key); }
   void HoldOpen(WindowHoldRow row) { pending_.window_holds.push_back(std::move(row)); }
+  void Mark(core::NodeMark mark) { pending_.node_marks.push_back(std::move(mark)); }
+  void Clear(core::NodePart part) { pending_.node_marks_removed.push_back(std::move(part)); }
+  void Strike(core::Strike strike) { pending_.strikes.push_back(std::move(strike)); }
+  void ForgetStrikes(const std::string& node) { pending_.strikes_forgotten.push_back(node); }
 
  private:
   Meta meta_;

@@ -59,10 +59,11 @@ TYPED_TEST(CodecTest, AnyDamageIsSurvived) {
 }
 
 const std::string kTarget =
-    R"({"v":1,"value":{"attempt_dir":"/runs/1","key":"NUL \u0000","nonce":{"base64":"//4="},"ranks_per_pool":[2,3]}})";
+    R"({"v":1,"value":{"attempt_dir":"/runs/1","hosts":[{"address":"::1","declared_dead":true,"node":"n1"}],)"
+    R"("key":"NUL \u0000","nonce":{"base64":"//4="},"ranks_per_pool":[2,3]}})";
 
 TEST(Codec, IsWrittenAsDocumented) {
-  const AttemptTarget target{std::string("NUL \0", 5), "\xff\xfe", "/runs/1", {2, 3}};
+  const AttemptTarget target{std::string("NUL \0", 5), "\xff\xfe", "/runs/1", {2, 3}, {{"n1", "::1", true}}};
   EXPECT_EQ(Encode(target), kTarget);
   EXPECT_EQ(*Decode<AttemptTarget>(kTarget), target);
 

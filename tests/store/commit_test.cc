@@ -367,6 +367,32 @@ TEST_P(CommitTest, LoadsTheLastFoundUseOfStorageAndTheLastHolds) {
               ElementsAre(WindowHoldRow{"a100", At(60), "root"}, WindowHoldRow{"h200", At(5), "ben"}));
 }
 
+TEST_P(CommitTest, LoadsMarksAndStrikesThatStillCount) {
+  const core::NodeMark drained{{.node = "n1"}, core::MarkKind::kDrained, "it's \"new\"", "root", At(1)};
+  const core::NodeMark card{{.node = "n1", .card = 3}, core::MarkKind::kDrained, "Xid 79", "tpd", At(1)};
+  core::NodeMark dead{{.node = "n2"}, core::MarkKind::kDrained, "", "root", At(1)};
+  const core::Strike old{"n1", {{1, 0}, 1}, "ana", core::FailureKind::kLost, At(1)};
+  const core::Strike later{"n1", {{2, 0}, 4}, "ben", core::FailureKind::kGpuLost, At(1) + core::kStrikeLife};
+  const core::Strike other{"n2", {{1, 0}, 1}, "ana", core::FailureKind::kNodeLost, At(2)};
+  author_.Mark(drained);
+  author_.Mark(card);
+  author_.Mark(dead);
+  author_.Strike(old);
+  author_.Strike(other);
+  Commit(author_.Take());
+  dead.kind = core::MarkKind::kDead;
+  author_.Mark(dead);
+  author_.Clear(card.part);
+  author_.Strike(later);
+  Commit(author_.Take());
+  either_.Reopen();
+  EXPECT_THAT(Load().node_marks, ElementsAre(drained, dead));
+  EXPECT_THAT(Load().strikes, ElementsAre(later, other));
+  author_.ForgetStrikes("n1");
+  Commit(author_.Take());
+  EXPECT_THAT(Load().strikes, ElementsAre(other));
+}
+
 core::Correction AnyCorrection(RandomValues& random, const std::string& key) {
   core::Correction correction = random.Make<core::Correction>();
   correction.target.key = key;

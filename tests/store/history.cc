@@ -11,7 +11,7 @@ using core::JobState;
 
 HostStamp Stamp(int64_t us) { return {"node-1", "boot-1", us, 1'767'225'600'000'000 + us}; }
 
-core::Attempt LiveAttempt() {
+core::Attempt LiveAttempt(int format) {
   core::Attempt attempt;
   attempt.number = 2;
   attempt.key = "tp-lab-e1-2-s0-a2";
@@ -24,8 +24,16 @@ core::Attempt LiveAttempt() {
   shape.nodes = 1;
   shape.gpus_per_node = 2;
   shape.env = {{"NCCL_DEBUG", "WARN"}};
+  if (format >= 8) {
+    shape.demand = {
+        .limits = {.cpus = 24, .memory_bytes = int64_t{1} << 30, .shm_bytes = {}, .memlock_bytes = kUnlimited},
+        .virtual_cards = true,
+        .constraint = "h200",
+        .node_selector = {{"pool", "h200"}}};
+  }
   attempt.shape.pools = {shape};
   attempt.shape.executor = "gpu_distributed";
+  attempt.shape.executor_config = format >= 8 ? R"({"queue":"long"})" : "{}";
   attempt.shape.backend = "local";
   attempt.placement.emplace_back();
   attempt.placement[0].series = "h200";
@@ -46,7 +54,7 @@ core::Attempt LiveAttempt() {
   return attempt;
 }
 
-core::Step LiveStep() {
+core::Step LiveStep(int format) {
   core::Step step = Author::QueuedStep({2, 0}, At(2));
   step.spec.name = "train";
   step.spec.argv = {"sh", "-c", "echo \xff"};
@@ -60,7 +68,7 @@ core::Step LiveStep() {
   step.user_retries_used = 1;
   step.ran = absl::Seconds(9);
   step.ever_ran = true;
-  step.attempt = LiveAttempt();
+  step.attempt = LiveAttempt(format);
   core::PastAttempt past;
   past.number = 1;
   past.created_at = At(2);
@@ -106,7 +114,7 @@ void WriteQuotas(Store& store, Author& author) {
 }
 
 // A flagged end that was corrected, and one that still waits for its record.
-void WriteCorrections(Store& store, Author& author) {
+void WriteCorrections(Store& store, Author& author, int format) {
   core::LedgerRow row;
   row.run = 1;
   row.attempt = 2;
@@ -125,13 +133,14 @@ void WriteCorrections(Store& store, Author& author) {
   row.end_unix_ms = absl::ToUnixMillis(At(88));
   row.evidence = "end record of pool 0 rank 0";
   author.Bill(row);
-  const core::Attempt attempt = LiveAttempt();
+  const core::Attempt attempt = LiveAttempt(format);
   core::Correction owed;
   owed.attempt = {{2, 0}, 1};
   owed.owner = "ben";
   owed.project = "ben-project";
   owed.backend = "local";
   owed.target = {"tp-lab-e1-2-s0-a1", "nonce", "/runs/2", {1}};
+  if (format >= 8) owed.target.hosts = {{"node-1", "127.0.0.1", false}};
   owed.placement = attempt.placement;
   owed.ranks = attempt.ranks;
   owed.meter = *attempt.meter;
@@ -139,6 +148,13 @@ void WriteCorrections(Store& store, Author& author) {
   owed.meter.flagged = true;
   owed.created_at = At(91);
   author.Await(owed);
+  Commit(store, author.Take());
+}
+
+void WriteNodes(Store& store, Author& author) {
+  author.Mark({{.node = "node-1"}, core::MarkKind::kDead, "power supply", "root", At(95)});
+  author.Mark({{.node = "node-2", .card = 3}, core::MarkKind::kDrained, "Xid 79", "tpd", At(96)});
+  author.Strike({"node-1", {{1, 0}, 1}, "ana", core::FailureKind::kNodeLost, At(11)});
   Commit(store, author.Take());
 }
 
@@ -167,7 +183,7 @@ void WriteHistory(Store& store, int format) {
   Commit(store, author.Take());
 
   author.NewRun("ben", 1, At(2));
-  author.Put(LiveStep());
+  author.Put(LiveStep(format));
   author.AddEvent({2, 0}, JobState::kPending, JobState::kRunning, At(21));
   author.Owe({{2, 0}, 2}, OutboxKind::kSignal);
   core::LedgerRow flagged = author.Bill(2, "ben", At(3), At(12), 2);
@@ -177,7 +193,8 @@ void WriteHistory(Store& store, int format) {
   author.Bill(flagged);
   Commit(store, author.Take());
   if (format >= 3) WriteQuotas(store, author);
-  if (format >= 6) WriteCorrections(store, author);
+  if (format >= 6) WriteCorrections(store, author, format);
+  if (format >= 8) WriteNodes(store, author);
 }
 
 Everything ReadEverything(Reader& reader) {

@@ -138,7 +138,7 @@ void Lane::Look(const AttemptTarget& target) {
   const std::lock_guard lock(mutex_);
   Key& key = keys_[target.key];
   if (key.tracked) return;
-  Tracked& tracked = key.tracked.emplace();
+  Tracked& tracked = key.tracked.emplace(Tracked());
   tracked.target = target;
   tracked.since = Clock::now();
   tracked.next_look = tracked.since;

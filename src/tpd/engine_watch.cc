@@ -1,0 +1,103 @@
+#include "tpd/engine_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+
+namespace tp::tpd {
+namespace {
+
+constexpr char kDocker[] = "docker";
+constexpr char kNotInPool[] = "others: platform.docker.reserved_gpu_device_ids leaves it out";
+
+bool Launches(const core::Registry& registry, const core::Series& series, const std::string& backend) {
+  for (const std::string& name : {series.executor, series.executor_distributed}) {
+    const auto executor = registry.executors.find(name);
+    if (executor != registry.executors.end() && executor->second.backend == backend) return true;
+  }
+  return false;
+}
+
+// Cards of each node that the backend launches on.
+std::map<std::string, int> CardsOfNodes(const core::Registry& registry, const std::string& backend) {
+  std::map<std::string, int> cards;
+  for (const auto& [name, series] : registry.series) {
+    if (series.virtual_cards || !Launches(registry, series, backend)) continue;
+    for (const core::Node& node : series.nodes) {
+      cards[node.name] = std::max(cards[node.name], series.gpus_per_node);
+    }
+  }
+  return cards;
+}
+
+bool InPool(const config::DockerCards& cards, int card) {
+  switch (cards.kind) {
+    case config::DockerCards::Kind::kAll:
+      return true;
+    case config::DockerCards::Kind::kNone:
+      return false;
+    case config::DockerCards::Kind::kList:
+      return std::find(cards.ids.begin(), cards.ids.end(), card) != cards.ids.end();
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<core::CardHeldElsewhere> HeldElsewhere(const core::Registry& registry, const std::string& backend,
+                                                   const std::vector<ForeignCard>& foreign,
+                                                   const config::DockerCards& docker_cards) {
+  std::vector<core::CardHeldElsewhere> held;
+  for (const auto& [node, cards] : CardsOfNodes(registry, backend)) {
+    for (int card = 0; card < cards; ++card) {
+      if (backend == kDocker && !InPool(docker_cards, card)) {
+        held.push_back({{.node = node, .card = card}, kNotInPool});
+        continue;
+      }
+      for (const ForeignCard& other : foreign) {
+        if (other.card == card) held.push_back({{.node = node, .card = card}, other.holder});
+      }
+    }
+  }
+  return held;
+}
+
+EngineWatch::EngineWatch(EngineWatchOptions options) : options_(std::move(options)), thread_([this] { Work(); }) {}
+
+EngineWatch::~EngineWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void EngineWatch::Work() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    lock.unlock();
+    Round();
+    lock.lock();
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.interval), [this] { return stopped_; });
+  }
+}
+
+// An engine that does not answer leaves what it said last: who held a card may well hold it still.
+void EngineWatch::Round() {
+  const std::shared_ptr<const core::Registry> registry = options_.registry();
+  for (const auto& [name, backend] : options_.backends) {
+    const auto foreign = backend->ForeignCards(absl::Now() + options_.limit);
+    if (!foreign.ok()) {
+      spdlog::debug("backend {} does not say who holds its cards: {}", name, Message(foreign.status()));
+      continue;
+    }
+    options_.found({.backend = name, .cards = HeldElsewhere(*registry, name, *foreign, options_.docker_cards)});
+  }
+}
+
+}  // namespace tp::tpd

@@ -1,0 +1,57 @@
+// Asks the engines every so often which of their cards others hold, and tells the loop. A thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "config/server_config.h"
+#include "core/registry.h"
+#include "loop/loop.h"
+#include "tp/backend.h"
+
+namespace tp::tpd {
+
+// The functions are called on the watch's thread.
+struct EngineWatchOptions {
+  absl::Duration interval = absl::Seconds(10);
+  absl::Duration limit = absl::Seconds(5);  // of one question
+  std::map<std::string, std::shared_ptr<Backend>> backends;
+  config::DockerCards docker_cards;
+  std::function<std::shared_ptr<const core::Registry>()> registry;
+  std::function<void(loop::CardsHeldElsewhere)> found;
+};
+
+class EngineWatch {
+ public:
+  // The first round begins at once.
+  explicit EngineWatch(EngineWatchOptions options);
+  ~EngineWatch();  // waits for a question under way
+  EngineWatch(const EngineWatch&) = delete;
+  EngineWatch& operator=(const EngineWatch&) = delete;
+
+ private:
+  void Work();
+  void Round();
+
+  const EngineWatchOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+// What a backend's nodes cannot give: what its engine says that others hold, and on docker what the machine's shared
+// pool leaves out. Pure.
+std::vector<core::CardHeldElsewhere> HeldElsewhere(const core::Registry& registry, const std::string& backend,
+                                                   const std::vector<ForeignCard>& foreign,
+                                                   const config::DockerCards& docker_cards);
+
+}  // namespace tp::tpd

@@ -54,6 +54,20 @@ struct ForeignCard {
   std::string holder;  // as the engine calls it
 };
 
+// Cards of a node that are to be looked at: not those of virtual series.
+struct NodeCards {
+  std::string node;
+  std::string address;
+  int cards = 0;
+};
+
+// A card that gives no more work until somebody has seen to it.
+struct BrokenCard {
+  std::string node;
+  int card = 0;
+  std::string why;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -89,6 +103,13 @@ class Backend {
   // Cards of its engine that others hold. For a look every so often, from a thread of its own.
   virtual absl::StatusOr<std::vector<ForeignCard>> ForeignCards(absl::Time /*deadline*/) {
     return std::vector<ForeignCard>();
+  }
+
+  // Of these nodes, where the backend has a way to look: missing, with memory errors, with a driver error that needs
+  // service. From the same thread as ForeignCards.
+  virtual absl::StatusOr<std::vector<BrokenCard>> BrokenCards(const std::vector<NodeCards>& /*nodes*/,
+                                                              absl::Time /*deadline*/) {
+    return std::vector<BrokenCard>();
   }
 
   // `wake` may be called from any thread whenever something may have changed at the attempt with that

@@ -7,12 +7,17 @@
 #include "io.h"
 #include "options.h"
 #include "runner.h"
+#include "text_only.h"
 
 int run_command(char** arguments) {
   struct run_options options;
   const char* problem;
   if (!options_parse(arguments, &options, &problem)) {
     fprintf(stderr, "tp-rank: %s\n", problem);
+    return EXIT_USAGE;
+  }
+  if (!text_only_decode(options.argv)) {
+    fputs("tp-rank: an entry of the environment or a word is not hex\n", stderr);
     return EXIT_USAGE;
   }
   io_close_all_except(NULL, 0);

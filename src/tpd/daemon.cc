@@ -382,6 +382,7 @@ void Daemon::StartEngineWatch() {
   options.docker_cards = config().docker_cards;
   options.registry = [this] { return configuration_->registry(); };
   options.found = [this](loop::CardsHeldElsewhere held) { loop_thread_->Post(std::move(held)); };
+  options.broken = [this](loop::PartBroken broken) { loop_thread_->Post(std::move(broken)); };
   engine_watch_ = std::make_unique<EngineWatch>(std::move(options));
 }
 

@@ -34,6 +34,15 @@ std::map<std::string, int> CardsOfNodes(const core::Registry& registry, const st
   return cards;
 }
 
+std::string AddressOf(const core::Registry& registry, const std::string& node) {
+  for (const auto& [name, series] : registry.series) {
+    for (const core::Node& one : series.nodes) {
+      if (one.name == node) return one.address;
+    }
+  }
+  return "";
+}
+
 bool InPool(const config::DockerCards& cards, int card) {
   switch (cards.kind) {
     case config::DockerCards::Kind::kAll:
@@ -87,6 +96,25 @@ void EngineWatch::Work() {
   }
 }
 
+void EngineWatch::LookAtCards(const core::Registry& registry, const std::string& name, Backend& backend) {
+  std::vector<NodeCards> nodes;
+  for (const auto& [node, cards] : CardsOfNodes(registry, name)) {
+    if (cards > 0) nodes.push_back({.node = node, .address = AddressOf(registry, node), .cards = cards});
+  }
+  if (nodes.empty()) return;
+  const auto broken = backend.BrokenCards(nodes, absl::Now() + options_.limit);
+  if (!broken.ok()) {
+    spdlog::warn("the cards of backend {} could not be looked at: {}", name, Message(broken.status()));
+    return;
+  }
+  std::set<std::pair<core::NodePart, std::string>> found;
+  for (const BrokenCard& card : *broken) found.emplace(core::NodePart{card.node, card.card}, card.why);
+  for (const auto& [part, why] : found) {
+    if (!told_[name].contains({part, why})) options_.broken({.part = part, .reason = why});
+  }
+  told_[name] = std::move(found);
+}
+
 // An engine that does not answer leaves what it said last: who held a card may well hold it still.
 void EngineWatch::Round() {
   const std::shared_ptr<const core::Registry> registry = options_.registry();
@@ -96,6 +124,7 @@ void EngineWatch::Round() {
       spdlog::debug("backend {} does not say who holds its cards: {}", name, Message(foreign.status()));
       continue;
     }
+    LookAtCards(*registry, name, *backend);
     options_.found({.backend = name, .cards = HeldElsewhere(*registry, name, *foreign, options_.docker_cards)});
   }
 }

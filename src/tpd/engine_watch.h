@@ -1,4 +1,5 @@
-// Asks the engines every so often which of their cards others hold, and tells the loop. A thread of its own.
+// Asks the engines every so often which of their cards others hold and which are broken, and tells the loop. A thread
+// of its own.
 #pragma once
 
 #include <condition_variable>
@@ -6,8 +7,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,6 +30,7 @@ struct EngineWatchOptions {
   config::DockerCards docker_cards;
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<void(loop::CardsHeldElsewhere)> found;
+  std::function<void(loop::PartBroken)> broken;
 };
 
 class EngineWatch {
@@ -40,11 +44,15 @@ class EngineWatch {
  private:
   void Work();
   void Round();
+  void LookAtCards(const core::Registry& registry, const std::string& name, Backend& backend);
 
   const EngineWatchOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;  // guarded by mutex_
+  // What was found broken in the last round, by backend: told once, so that what an admin has seen to and cleared is
+  // not taken out again by an old line of a log. The watch's thread only.
+  std::map<std::string, std::set<std::pair<core::NodePart, std::string>>> told_;
   std::thread thread_;
 };
 

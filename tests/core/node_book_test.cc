@@ -18,7 +18,8 @@ Strike Lost(const std::string& owner, int hour, const std::string& node = "n1") 
 
 Attempt OnTwoNodes() {
   Attempt attempt;
-  attempt.placement = {{.series = "h200", .ranks = {{"n1", "10.0.0.1", {0}}, {"n2", "10.0.0.2", {0}}}}};
+  attempt.placement.resize(1);
+  attempt.placement[0].ranks = {{"n1", "10.0.0.1", {0}}, {"n2", "10.0.0.2", {0}}};
   attempt.ranks.resize(2);
   for (int rank = 0; rank < 2; ++rank) {
     attempt.ranks[static_cast<size_t>(rank)].rank = rank;
@@ -64,7 +65,8 @@ TEST(NodeBook, AMarkIsNeverReplacedByTpdsOwn) {
 TEST(StrikeOf, IsOfTheNodeWhoseRankWasLost) {
   Attempt attempt = OnTwoNodes();
   attempt.ranks[1].ended.reset();
-  PastAttempt left{.number = 2, .ended_at = At(3)};
+  PastAttempt left;
+  left.ended_at = At(3);
   left.failure = Failure{FailureKind::kLost, ""};
   const auto strike = StrikeOf(attempt, {{7, 0}, 2}, "ada", left);
   ASSERT_TRUE(strike);
@@ -74,7 +76,8 @@ TEST(StrikeOf, IsOfTheNodeWhoseRankWasLost) {
 TEST(StrikeOf, WhatTheJobOrTheEngineDidIsNoStrike) {
   Attempt attempt = OnTwoNodes();
   attempt.ranks[1].ended.reset();
-  PastAttempt left{.number = 2, .ended_at = At(3)};
+  PastAttempt left;
+  left.ended_at = At(3);
   EXPECT_FALSE(StrikeOf(attempt, {}, "ada", left));
   for (const FailureKind kind : {FailureKind::kUserExit, FailureKind::kUserOom, FailureKind::kTimeLimit,
                                  FailureKind::kImage, FailureKind::kEvicted, FailureKind::kPreempted}) {

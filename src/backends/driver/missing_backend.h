@@ -8,7 +8,7 @@
 
 namespace tp::driver {
 
-class MissingBackend final : public Backend {
+class MissingBackend : public Backend {
  public:
   explicit MissingBackend(const std::string& name);
 

@@ -225,6 +225,18 @@ absl::Status LocalBackend::Remove(const AttemptTarget& target, absl::Time deadli
   return RemoveCgroups(launch::CgroupOfAttempt(plan_.cgroup_parent, target.key), deadline);
 }
 
+// Whatever the registry calls them, they are this machine.
+absl::StatusOr<std::vector<BrokenCard>> LocalBackend::BrokenCards(const std::vector<NodeCards>& nodes,
+                                                                  absl::Time deadline) {
+  std::vector<BrokenCard> broken;
+  if (!gpus_.available()) return broken;
+  for (const NodeCards& node : nodes) {
+    TP_ASSIGN_OR_RETURN(const std::vector<launch::BrokenCard> cards, gpus_.FindBroken(node.cards, deadline));
+    for (const launch::BrokenCard& card : cards) broken.push_back({node.node, card.index, card.why});
+  }
+  return broken;
+}
+
 absl::StatusOr<std::vector<InventoryItem>> LocalBackend::Inventory(absl::Time deadline) {
   return TakeInventory(machine_, options_.deployment, deadline);
 }

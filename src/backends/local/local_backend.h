@@ -14,6 +14,7 @@
 #include "backends/local/wake_watcher.h"
 #include "launch/attempt_dir.h"
 #include "launch/attempt_reader.h"
+#include "launch/gpu_tool.h"
 #include "launch/rank_plan.h"
 #include "tp/backend.h"
 
@@ -42,6 +43,8 @@ class LocalBackend final : public Backend {
   absl::Status Stop(const AttemptTarget& target, StopLevel level, absl::Time deadline) override;
   absl::Status Remove(const AttemptTarget& target, absl::Time deadline) override;
   absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) override;
+  absl::StatusOr<std::vector<BrokenCard>> BrokenCards(const std::vector<NodeCards>& nodes,
+                                                      absl::Time deadline) override;
   void SetWake(std::function<void(const std::string& key)> wake) override;
 
   // Empty: jobs live without cgroups.
@@ -63,6 +66,7 @@ class LocalBackend final : public Backend {
 
   const LocalOptions options_;
   const launch::PlanOptions plan_;
+  const launch::GpuTool gpus_;
   std::unique_ptr<WakeWatcher> watcher_;
   Machine machine_;
 

@@ -1,0 +1,212 @@
+#include "backends/docker/tracked_containers.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "absl/time/clock.h"
+#include "base/status.h"
+
+namespace tp::docker {
+namespace {
+
+// An order to start that was sent by a tpd which is gone is carried out within this time, or never.
+constexpr absl::Duration kOrdersInFlight = absl::Seconds(10);
+
+Claim ClaimOf(const launch::AttemptFiles& files, const std::string& nonce) {
+  if (!files.claim) return Claim::kNone;
+  if (files.claim->fenced) return Claim::kFenced;
+  return files.claim->nonce == nonce ? Claim::kThisLaunch : Claim::kOtherLaunch;
+}
+
+Unknown UnknownOf(const absl::Status& status) { return Unknown{std::string(Message(status))}; }
+
+const Container* Find(const std::map<RankKey, Container>& seen, const launch::RankFiles& rank) {
+  const auto found = seen.find({rank.pool, rank.rank});
+  return found == seen.end() ? nullptr : &found->second;
+}
+
+bool AnyIs(const std::map<RankKey, Container>& seen, ContainerState state) {
+  return std::any_of(seen.begin(), seen.end(), [state](const auto& item) { return item.second.state == state; });
+}
+
+}  // namespace
+
+TrackedContainers::TrackedContainers(const SharedPlace& place, const AttemptTarget& target)
+    : place_(place),
+      target_(target),
+      reader_(target.key, target.attempt_dir, target.ranks_per_pool, place.reader) {}
+
+bool TrackedContainers::IsAbout(const AttemptTarget& target) const {
+  return target.attempt_dir == target_.attempt_dir && target.ranks_per_pool == target_.ranks_per_pool;
+}
+
+absl::StatusOr<Claim> TrackedContainers::ReadClaim(const std::string& nonce) {
+  TP_ASSIGN_OR_RETURN(files_, reader_.ReadFresh());
+  return ClaimOf(*files_, nonce);
+}
+
+absl::StatusOr<std::vector<RankKey>> TrackedContainers::RanksToSignal() {
+  TP_ASSIGN_OR_RETURN(files_, reader_.ReadFresh());
+  std::vector<RankKey> ranks;
+  for (const launch::RankFiles& rank : files_->ranks) {
+    if (rank.claim && !rank.ended) ranks.emplace_back(rank.pool, rank.rank);
+  }
+  return ranks;
+}
+
+Observation TrackedContainers::Observe(const std::string& nonce, const std::map<RankKey, Container>& seen,
+                                       const LaunchProgress& launch,
+                                       const std::function<std::optional<Inspected>(const std::string& id)>& inspect,
+                                       const std::function<bool(absl::Time at)>& in_outage) {
+  absl::StatusOr<const launch::AttemptFiles*> files = reader_.Read();
+  // A record that was written before its container ended may have come after the last read.
+  if (files.ok()) {
+    files_ = *files;
+    if (AnyWithoutRecord(seen)) files = reader_.ReadFresh();
+  }
+  if (!files.ok()) return UnknownOf(files.status());
+  files_ = *files;
+  looks_.resize(files_->ranks.size());
+  LookForIdle(seen);
+  const Claim claim = ClaimOf(*files_, nonce);
+  if (claim == Claim::kNone) return Unclaimed(nonce, seen, launch);
+  Present present = Owned(claim, seen, launch);
+  if (present.freed && claim != Claim::kFenced) TellEnd(present, seen, inspect, in_outage);
+  return present;
+}
+
+// Of a rank whose container has ended, or is gone.
+bool TrackedContainers::AnyWithoutRecord(const std::map<RankKey, Container>& seen) const {
+  return std::any_of(files_->ranks.begin(), files_->ranks.end(), [&](const launch::RankFiles& rank) {
+    const Container* const container = Find(seen, rank);
+    return !rank.ended && (container == nullptr || container->state == ContainerState::kExited);
+  });
+}
+
+Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::map<RankKey, Container>& seen,
+                                         const LaunchProgress& launch) {
+  Present present;
+  present.ranks = Ranks();
+  if (launch.image_failure) {
+    present.phase = EnginePhase::kEnded;
+    present.engine_end = EngineEnd::kImage;
+    present.reason = *launch.image_failure;
+    present.freed = true;
+    return present;
+  }
+  bool on_its_way = launch.under_way || AnyIs(seen, ContainerState::kActive);
+  for (size_t i = 0; i < looks_.size() && !on_its_way; ++i) {
+    const Container* const container = Find(seen, files_->ranks[i]);
+    on_its_way = container != nullptr && container->state == ContainerState::kCreated && !CannotStart(i);
+  }
+  if (on_its_way) {
+    present.phase = EnginePhase::kWaiting;
+    present.cards_granted = !launch.pulling;
+    present.reason = launch.words;
+    return present;
+  }
+  if (!StorageIsThere()) {
+    return Unknown{
+        fmt::format("{} is not the directory it was when tpd began: is its filesystem mounted?", place_.root)};
+  }
+  const absl::StatusOr<Claim> claim = ReadClaim(nonce);
+  if (!claim.ok()) return UnknownOf(claim.status());
+  if (*claim != Claim::kNone) return Owned(*claim, seen, launch);
+  return Absent{Claim::kNone, Ranks()};
+}
+
+// What exists and never ran, or does not exist: since when.
+void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen) {
+  const absl::Time now = absl::Now();
+  for (size_t i = 0; i < looks_.size(); ++i) {
+    const Container* const container = Find(seen, files_->ranks[i]);
+    if (container != nullptr && container->state != ContainerState::kCreated) {
+      looks_[i].idle_since.reset();
+    } else if (!looks_[i].idle_since) {
+      looks_[i].idle_since = now;
+    }
+  }
+}
+
+bool TrackedContainers::CannotStart(size_t index) const {
+  const std::optional<absl::Time> since = looks_[index].idle_since;
+  return files_->fence_closed || (since && absl::Now() - *since >= kOrdersInFlight);
+}
+
+Tree TrackedContainers::TreeOf(size_t index, const std::map<RankKey, Container>& seen,
+                               const LaunchProgress& launch) const {
+  const launch::RankFiles& rank = files_->ranks[index];
+  const Container* const container = Find(seen, rank);
+  if (container != nullptr && container->state == ContainerState::kActive) return Tree::kAlive;
+  if (container != nullptr && container->state == ContainerState::kExited) return Tree::kGone;
+  // The engine has none of that name, or one that never ran. The list may be a moment older than the records.
+  if (container == nullptr && rank.ended) return Tree::kGone;
+  if (launch.under_way) return Tree::kUnknown;
+  return CannotStart(index) ? Tree::kGone : Tree::kUnknown;
+}
+
+Present TrackedContainers::Owned(Claim claim, const std::map<RankKey, Container>& seen,
+                                 const LaunchProgress& launch) const {
+  Present present;
+  present.claim = claim;
+  present.cards_granted = true;
+  present.ranks = Ranks();
+  if (claim == Claim::kFenced) {
+    // Whatever starts now finds the fence and leaves.
+    present.freed = !launch.under_way && !AnyIs(seen, ContainerState::kActive);
+    for (RankObservation& rank : present.ranks) rank.tree = present.freed ? Tree::kGone : Tree::kUnknown;
+  } else {
+    for (size_t i = 0; i < present.ranks.size(); ++i) present.ranks[i].tree = TreeOf(i, seen, launch);
+    present.freed = std::all_of(present.ranks.begin(), present.ranks.end(),
+                                [](const RankObservation& rank) { return rank.tree == Tree::kGone; });
+  }
+  present.phase = present.freed ? EnginePhase::kEnded : EnginePhase::kActive;
+  return present;
+}
+
+void TrackedContainers::TellEnd(Present& present, const std::map<RankKey, Container>& seen,
+                                const std::function<std::optional<Inspected>(const std::string& id)>& inspect,
+                                const std::function<bool(absl::Time at)>& in_outage) {
+  size_t zeros = 0;
+  for (size_t i = 0; i < looks_.size(); ++i) {
+    const launch::RankFiles& rank = files_->ranks[i];
+    const Container* const container = Find(seen, rank);
+    if (container == nullptr) continue;
+    if (!looks_[i].ended || looks_[i].ended->container.id != container->id) looks_[i].ended = inspect(container->id);
+    const std::optional<Inspected>& ended = looks_[i].ended;
+    if (!ended) continue;
+    const EngineEnd end = EndOf(*ended, in_outage(ended->finished_at));
+    if (end == EngineEnd::kOutOfMemory) present.engine_end = end;
+    zeros += end == EngineEnd::kExitedZero ? 1 : 0;
+    if (!rank.ended && present.reason.empty()) {
+      present.reason = ended->error.empty()
+                           ? fmt::format("container {} exited with {}", ended->container.name, ended->exit_code)
+                           : fmt::format("container {}: {}", ended->container.name, ended->error);
+    }
+  }
+  if (zeros == looks_.size() && present.engine_end == EngineEnd::kNone) present.engine_end = EngineEnd::kExitedZero;
+}
+
+bool TrackedContainers::StorageIsThere() const {
+  struct stat root {};
+  return stat(place_.root.c_str(), &root) == 0 && root.st_dev == place_.device && root.st_ino == place_.inode;
+}
+
+std::vector<RankObservation> TrackedContainers::Ranks() const {
+  std::vector<RankObservation> ranks;
+  ranks.reserve(files_->ranks.size());
+  for (const launch::RankFiles& rank : files_->ranks) {
+    ranks.push_back({.pool = rank.pool,
+                     .rank = rank.rank,
+                     .tree = Tree::kUnknown,
+                     .started = rank.started,
+                     .ended = rank.ended,
+                     .heartbeat = rank.heartbeat});
+  }
+  return ranks;
+}
+
+}  // namespace tp::docker

@@ -34,6 +34,7 @@ LaunchSpec Conformance::SpecOf(int run, const std::vector<std::string>& programs
                   {"TP_TEST_WITNESS", fmt::format("{}/witness-0-{}", spec.paths.output_dir, rank)}};
     spec.ranks.push_back(std::move(launch));
   }
+  world_->Place(spec);
   return WithNonce(std::move(spec), nonce);
 }
 
@@ -44,7 +45,9 @@ LaunchSpec Conformance::WithNonce(LaunchSpec spec, const std::string& nonce) {
 }
 
 AttemptTarget Conformance::TargetOf(const LaunchSpec& spec) {
-  return {spec.key, spec.nonce, spec.paths.attempt_dir, {static_cast<int>(spec.ranks.size())}};
+  AttemptTarget target{spec.key, spec.nonce, spec.paths.attempt_dir, {static_cast<int>(spec.ranks.size())}};
+  for (const RankLaunch& rank : spec.ranks) target.hosts.push_back({rank.placement.node, rank.placement.address});
+  return target;
 }
 
 void Conformance::LaunchAccepted(const LaunchSpec& spec) {

@@ -227,6 +227,7 @@ q() {{
   echo "rank $1 $c"
 }}
 {{
+:
 )sh",
                                  kFacts, FindRank(binary, false), kMostReaps);
   for (const RankQuestion& question : questions) {

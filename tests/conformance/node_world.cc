@@ -50,9 +50,7 @@ void NodeWorld::SignalRunner(const LaunchSpec& spec, int pool, int rank, const c
   hosts_.Exec(rank + 1, {"/bin/kill", signal, std::to_string(runner)});
 }
 
-void NodeWorld::TermFromOutside(const LaunchSpec& spec, int pool, int rank) {
-  SignalRunner(spec, pool, rank, "-TERM");
-}
+void NodeWorld::TermFromOutside(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-TERM"); }
 
 void NodeWorld::KillRunner(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-KILL"); }
 

@@ -40,8 +40,8 @@ CommandResult RunBootstrap(const std::string& shell, const std::string& command,
   return result.ok() ? *result : CommandResult{};
 }
 
-FramedReply RunProgram(const std::string& program, const std::string& body = "", const std::string& home = "/nonexistent",
-                const std::string& shell = "/bin/sh") {
+FramedReply RunProgram(const std::string& program, const std::string& body = "",
+                       const std::string& home = "/nonexistent", const std::string& shell = "/bin/sh") {
   const std::string text = Frame(program, kToken);
   return ParseFrame(RunBootstrap(shell, Bootstrap(text.size()), text + body, home).out, kToken);
 }
@@ -242,8 +242,7 @@ TEST_F(StorageCheck, ProvesThatTheDirectoryIsTheOneThatTpdSees) {
 
 TEST(LaunchProgram, StartsNothingAfterItsTimeOrOnAnotherBoot) {
   TempDir home;
-  const std::string bytes =
-      "#!/bin/sh\n[ \"$1\" = version ] && echo 'tp-rank 1' && exit\ncat >\"${0%/*}/ran\"\n";
+  const std::string bytes = "#!/bin/sh\n[ \"$1\" = version ] && echo 'tp-rank 1' && exit\ncat >\"${0%/*}/ran\"\n";
   const RankBinary binary = BinaryOf(bytes);
   Deliver(binary, bytes, home.path());
   const auto self = launch::ReadHostIdentity();

@@ -96,7 +96,8 @@ class NodeHosts : public ::testing::Test {
         limit);
   }
   Present AwaitFreed(const LaunchSpec& spec, absl::Duration limit = absl::Seconds(40)) {
-    return Await(spec, [](const Present& present) { return present.freed; }, limit);
+    return Await(
+        spec, [](const Present& present) { return present.freed; }, limit);
   }
   // Every observation for a while is Unknown, and says so.
   void IsUnknownFor(const LaunchSpec& spec, absl::Duration length, const std::string& word) {
@@ -244,12 +245,16 @@ TEST_F(Mended, WithoutItsSshdAHostIsUnknownOnlyWhenTheConnectionIsNeeded) {
 }
 
 TEST_F(Mended, AFullDiskOfTheHomeMakesRoomElsewhere) {
-  Hosts().Exec(1, {"/bin/sh", "-c", "rm -rf /root/.tp /var/tmp/tp-0 && mkdir -p /root/.tp && mount -t tmpfs -o size=64k,mode=700 tmpfs /root/.tp"});
+  Hosts().Exec(
+      1,
+      {"/bin/sh", "-c",
+       "rm -rf /root/.tp /var/tmp/tp-0 && mkdir -p /root/.tp && mount -t tmpfs -o size=64k,mode=700 tmpfs /root/.tp"});
   const LaunchSpec spec = Spec({1}, "exit 0");
   EXPECT_EQ(Launch(spec), "accepted");
   AwaitFreed(spec);
   // Nowhere: refused, and each place says why.
-  Hosts().Exec(1, {"/bin/sh", "-c", "rm -rf /var/tmp/tp-0; mkdir /var/tmp/tp-0; mount -t tmpfs -o noexec,mode=700 tmpfs /var/tmp/tp-0"});
+  Hosts().Exec(1, {"/bin/sh", "-c",
+                   "rm -rf /var/tmp/tp-0; mkdir /var/tmp/tp-0; mount -t tmpfs -o noexec,mode=700 tmpfs /var/tmp/tp-0"});
   const std::string why = Launch(Spec({1}, "exit 0"));
   EXPECT_THAT(why, HasSubstr("refused: tp-rank cannot be put on node1"));
   EXPECT_THAT(why, HasSubstr("No space left on device"));
@@ -342,11 +347,10 @@ TEST_F(Mended, SlowABlackholedHostSlowsNoOther) {
   Break({"cut", "8", "blackhole"}, {"mend", "8"});
   const auto [launches_cut, looks_cut] = measure();
   const auto tell = [](const char* what, const auto& before, const auto& after) {
-    std::cout << fmt::format("{}: p50 {:.0f} -> {:.0f} ms, p99 {:.0f} -> {:.0f} ms\n", what,
-                             absl::ToDoubleMilliseconds(Percentile(before, 50)),
-                             absl::ToDoubleMilliseconds(Percentile(after, 50)),
-                             absl::ToDoubleMilliseconds(Percentile(before, 99)),
-                             absl::ToDoubleMilliseconds(Percentile(after, 99)));
+    std::cout << fmt::format(
+        "{}: p50 {:.0f} -> {:.0f} ms, p99 {:.0f} -> {:.0f} ms\n", what,
+        absl::ToDoubleMilliseconds(Percentile(before, 50)), absl::ToDoubleMilliseconds(Percentile(after, 50)),
+        absl::ToDoubleMilliseconds(Percentile(before, 99)), absl::ToDoubleMilliseconds(Percentile(after, 99)));
   };
   tell("launch", launches, launches_cut);
   tell("observation", looks, looks_cut);

@@ -190,7 +190,7 @@ class Episode {
     if (!wrong_) wrong_ = fmt::format("{} {}", spec.key, what);
   }
 
-  tp::testing::TempDir dir_;
+  tp::testing::TempDir dir_{"/dev/shm"};  // no disk to wait for
   Random random_;
   SimCluster cluster_;
   std::unique_ptr<NodeBackend> backend_;

@@ -57,10 +57,12 @@ void SimCluster::SetFaults(const Faults& faults) {
 
 RankHost SimCluster::HostOf(int host) const { return {fmt::format("node{}", host), fmt::format("10.0.0.{}", host)}; }
 
-std::string SimCluster::BootOf(const Machine& machine) const { return fmt::format("{}-{}", machine.name, machine.boot); }
+std::string SimCluster::BootOf(const Machine& machine) const {
+  return fmt::format("{}-{}", machine.name, machine.boot);
+}
 
-std::string SimCluster::Facts(Machine& machine) const {
-  const bool lies = bug_ == PlantedBug::kBootIdChanges;
+std::string SimCluster::Facts(const Machine& machine, bool of_look) const {
+  const bool lies = of_look && bug_ == PlantedBug::kBootIdChanges;
   return fmt::format("host {}\nboot {}{}\nup {:.2f}\n", machine.name, BootOf(machine), lies ? "x" : "",
                      machine.uptime_s);
 }
@@ -90,12 +92,13 @@ RemoteResult SimCluster::Run(const RankHost& host, const RemoteProgram& program)
 
 std::string SimCluster::Answer(Machine& machine, const RemoteProgram& program) {
   const std::string& text = program.text;
-  std::string out = Facts(machine);
+  const bool is_look = text.find("\nq() {") != std::string::npos;
+  std::string out = Facts(machine, is_look);
   if (!program.body.empty()) return out + Launch(machine, program);
   if (text.find("storage noroot") != std::string::npos) return out + "env HOME=/root\nstorage ok\n";
   if (text.find("TP_RANK_TOKEN") != std::string::npos) return out + Marks(machine);
   if (text.find("\ns() {") != std::string::npos) return out + Signal(machine, text);
-  if (text.find("\nq() {") != std::string::npos) {
+  if (is_look) {
     out += Look(machine, text);
     if (text.find("marks end") != std::string::npos) out += Marks(machine);
   }
@@ -111,7 +114,8 @@ std::string SimCluster::Launch(Machine& machine, const RemoteProgram& program) {
   std::istringstream in(payload);
   for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "R") machine.processes.push_back({.pid = next_pid_++, .ticks = 7, .key = {}, .nonce = {}, .dir = {}});
+    if (words[i] == "R")
+      machine.processes.push_back({.pid = next_pid_++, .ticks = 7, .key = {}, .nonce = {}, .dir = {}});
     if (machine.processes.empty() || i + 1 == words.size() || words[i][0] != 'A') continue;
     Process& process = machine.processes.back();
     const std::string value = words[i + 1].substr(1);
@@ -132,8 +136,8 @@ std::string SimCluster::Record(const Machine& machine, const Process& process, c
 void SimCluster::Claim(Machine& machine, Process& process) {
   LinkRecord(process.dir, "attempt.claim", Record(machine, process, "owner=launch\nrandom=1\n"));
   const std::string owner = ReadText(process.dir + "/attempt.claim");
-  const std::string runner = fmt::format("runner=tp-rank\nrunner_pid={}\nrunner_start_ticks={}\ncgroup=\n",
-                                         process.pid, process.ticks);
+  const std::string runner =
+      fmt::format("runner=tp-rank\nrunner_pid={}\nrunner_start_ticks={}\ncgroup=\n", process.pid, process.ticks);
   if (owner.find(fmt::format("\nnonce={}\n", process.nonce)) == std::string::npos) {
     process.runner = false;
     return;

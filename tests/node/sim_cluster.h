@@ -71,7 +71,7 @@ class SimCluster {
   };
 
   std::string Answer(Machine& machine, const RemoteProgram& program);
-  std::string Facts(Machine& machine) const;
+  std::string Facts(const Machine& machine, bool of_look) const;
   std::string BootOf(const Machine& machine) const;
   std::string Launch(Machine& machine, const RemoteProgram& program);
   std::string Look(Machine& machine, const std::string& text);

@@ -36,12 +36,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"frozen", "Connection timed out during banner exchange\r\n", TransportKind::kTimeout, false},
         Case{"session_timeout", "Timeout, server n not responding: timed out", TransportKind::kTimeout, true},
         Case{"no_route", "ssh: connect to host n port 22: No route to host\r\n", TransportKind::kUnreachable, false},
-        Case{"no_name", "ssh: Could not resolve hostname n: Name or service not known\r\n",
-             TransportKind::kUnknownName, false},
+        Case{"no_name", "ssh: Could not resolve hostname n: Name or service not known\r\n", TransportKind::kUnknownName,
+             false},
         Case{"key_unknown", "No ED25519 host key is known for n\r\nHost key verification failed.\r\n",
              TransportKind::kKeyUnknown, false},
-        Case{"key_changed",
-             "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\r\nHost key verification failed.\r\n",
+        Case{"key_changed", "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\r\nHost key verification failed.\r\n",
              TransportKind::kKeyChanged, false},
         Case{"auth", "root@n: Permission denied (publickey).\r\n", TransportKind::kAuth, false},
         Case{"config", "/x: line 1: Bad configuration option: foo\r\n", TransportKind::kLocal, false},
@@ -63,7 +62,8 @@ TEST(JudgeSsh, WhatAProgramPrintsIsNotTakenForSsh) {
 }
 
 TEST(JudgeSsh, HostileWordsStayOnOneLineAndShort) {
-  const TransportFailure failure = JudgeSsh(255, std::string(5000, 'x') + "\n\x1b[31mred\x07" + std::string(5000, 'y'), false);
+  const TransportFailure failure =
+      JudgeSsh(255, std::string(5000, 'x') + "\n\x1b[31mred\x07" + std::string(5000, 'y'), false);
   EXPECT_LT(failure.why.size(), 250u);
   EXPECT_THAT(failure.why, Not(HasSubstr("\x1b")));
 }

@@ -129,8 +129,8 @@ class Gang {
   std::optional<std::string> PrepareAll(absl::Time deadline) {
     const absl::StatusOr<SharedFile> file = SharedFile::Make(spec_.paths.attempt_dir);
     if (!file.ok()) return std::string(Message(file.status()));
-    const std::string program = PrepareProgram(
-        site_.binary, {site_.deployment, site_.storage_root, spec_.paths.attempt_dir, file->token()});
+    const std::string program =
+        PrepareProgram(site_.binary, {site_.deployment, site_.storage_root, spec_.paths.attempt_dir, file->token()});
     std::vector<HostAnswer> answers(shares_.size());
     ForEachAtOnce(shares_.size(), [&](size_t i) {
       answers[i] = site_.links.Of(shares_[i].host)->Ask({.text = program, .body = {}}, deadline);
@@ -165,10 +165,12 @@ class Gang {
   }
 
   bool All(Started started) const {
-    return std::all_of(starts_.begin(), starts_.end(), [=](const HostStart& start) { return start.started == started; });
+    return std::all_of(starts_.begin(), starts_.end(),
+                       [=](const HostStart& start) { return start.started == started; });
   }
   bool Any(Started started) const {
-    return std::any_of(starts_.begin(), starts_.end(), [=](const HostStart& start) { return start.started == started; });
+    return std::any_of(starts_.begin(), starts_.end(),
+                       [=](const HostStart& start) { return start.started == started; });
   }
 
   std::string Reasons() const {
@@ -208,7 +210,8 @@ class Gang {
     for (const RankLaunch& rank : share.spec.ranks) {
       ranks.push_back({ranks.size(), spec_.paths.attempt_dir, rank.pool, rank.rank, "", 0, 0});
     }
-    site_.links.Of(share.host)->Ask({.text = SignalProgram(site_.binary, ranks, StopLevel::kKill), .body = {}}, deadline);
+    site_.links.Of(share.host)
+        ->Ask({.text = SignalProgram(site_.binary, ranks, StopLevel::kKill), .body = {}}, deadline);
   }
 
   const LaunchSpec& spec_;

@@ -24,8 +24,8 @@ struct NodeStatus {
   std::string node;
   std::string address;
   bool reachable = false;
-  std::string why;       // where it is not, or was never asked
-  absl::Duration since;  // it is so
+  std::string why;                             // where it is not, or was never asked
+  absl::Duration since;                        // it is so
   std::optional<absl::Duration> clock_offset;  // its clock less tpd's
   std::optional<int64_t> disk_free_bytes;      // of the login's home
   std::string boot_id;

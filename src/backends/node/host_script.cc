@@ -197,9 +197,7 @@ echo "launched $?"
 printf '%s\n' "$w"
 )sh",
                      kFacts, FindRank(binary, false), kNeedRank, Quote(request.boot_id), request.latest_uptime_s,
-                     request.cgroup_of_attempt.empty()
-                         ? ""
-                         : fmt::format("[ -d {0} ] || mkdir {0} 2>/dev/null", group),
+                     request.cgroup_of_attempt.empty() ? "" : fmt::format("[ -d {0} ] || mkdir {0} 2>/dev/null", group),
                      Quote(fmt::format("TP_LAUNCH_MARK={}/{}", request.key, request.nonce)), options);
 }
 

@@ -96,13 +96,11 @@ std::optional<AttemptTarget> FindTarget(const std::string& key, const std::strin
 }  // namespace
 
 absl::StatusOr<std::vector<InventoryItem>> TakeInventory(const std::vector<std::shared_ptr<HostLink>>& links,
-                                                         const std::string& deployment,
-                                                         const std::string& storage_root, absl::Time deadline) {
+                                                         const std::string& deployment, const std::string& storage_root,
+                                                         absl::Time deadline) {
   std::vector<HostAnswer> answers(links.size());
   const std::string program = InventoryProgram(deployment);
-  ForEachAtOnce(links.size(), [&](size_t i) {
-    answers[i] = links[i]->Ask({.text = program, .body = {}}, deadline);
-  });
+  ForEachAtOnce(links.size(), [&](size_t i) { answers[i] = links[i]->Ask({.text = program, .body = {}}, deadline); });
   Machines machines;
   std::set<std::string> keys;
   for (size_t i = 0; i < links.size(); ++i) {

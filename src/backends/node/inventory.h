@@ -14,7 +14,7 @@ namespace tp::node {
 
 // Of all epochs; sorted by key. UNAVAILABLE names the machine that does not answer.
 absl::StatusOr<std::vector<InventoryItem>> TakeInventory(const std::vector<std::shared_ptr<HostLink>>& links,
-                                                         const std::string& deployment,
-                                                         const std::string& storage_root, absl::Time deadline);
+                                                         const std::string& deployment, const std::string& storage_root,
+                                                         absl::Time deadline);
 
 }  // namespace tp::node

@@ -46,9 +46,13 @@ constexpr int kOtherBoot = 5;
 
 absl::Duration VisibilityOf(const std::string& root) {
   // Local disks show at once what other namespaces of this machine write.
-  constexpr std::array<uint32_t, 7> kLocal = {0xEF53 /* ext */,      0x58465342 /* xfs */, 0x9123683E /* btrfs */,
-                                              0x01021994 /* tmpfs */, 0x794C7630 /* overlay */,
-                                              0x2FC12FC1 /* zfs */,   0xF2F52010 /* f2fs */};
+  constexpr std::array<uint32_t, 7> kLocal = {0xEF53 /* ext */,
+                                              0x58465342 /* xfs */,
+                                              0x9123683E /* btrfs */,
+                                              0x01021994 /* tmpfs */,
+                                              0x794C7630 /* overlay */,
+                                              0x2FC12FC1 /* zfs */,
+                                              0xF2F52010 /* f2fs */};
   struct statfs about {};
   if (statfs(root.c_str(), &about) != 0) return kNetworkVisibility;
   const auto type = static_cast<uint32_t>(about.f_type);
@@ -363,8 +367,7 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
       round->Take(at, HostSilence{*std::move(why), false});
       continue;
     }
-    std::string text =
-        LookProgram(binary_, round->looks[at].questions, round->looks[at].marks, options_.deployment);
+    std::string text = LookProgram(binary_, round->looks[at].questions, round->looks[at].marks, options_.deployment);
     looks_.Start([round, at, link, text = std::move(text), look_until] {
       round->Take(at, link->Ask({.text = text, .body = {}}, look_until));
     });
@@ -414,8 +417,7 @@ absl::Status NodeBackend::Signal(const AttemptTarget& target, StopLevel level, a
   std::vector<HostAnswer> answers(orders.size());
   ReachFaultPoint(FaultPoint::kBeforeRankSignal);
   ForEachAtOnce(orders.size(), [&](size_t i) {
-    answers[i] =
-        orders[i].first->Ask({.text = SignalProgram(binary_, orders[i].second, level), .body = {}}, deadline);
+    answers[i] = orders[i].first->Ask({.text = SignalProgram(binary_, orders[i].second, level), .body = {}}, deadline);
   });
   ReachFaultPoint(FaultPoint::kAfterRankSignal);
   std::string problems;

@@ -91,7 +91,7 @@ class NodeBackend final : public Backend {
   std::function<void(const std::string& key)> wake_;
 
   mutable HostLinks links_;  // keeps itself in order
-  Crew looks_;  // ends first: a look that nobody waits for uses all of the above
+  Crew looks_;               // ends first: a look that nobody waits for uses all of the above
 };
 
 }  // namespace tp::node

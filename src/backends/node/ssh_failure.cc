@@ -72,8 +72,8 @@ std::string_view LastLine(std::string_view text) {
 TransportFailure JudgeSsh(int exit_code, std::string_view err, bool begun) {
   for (const Sign& sign : kSigns) {
     if (exit_code != kSshItself || begun || err.find(sign.text) == std::string_view::npos) continue;
-    const bool connecting = err.find("connect to host") != std::string_view::npos ||
-                            err.find("banner exchange") != std::string_view::npos;
+    const bool connecting =
+        err.find("connect to host") != std::string_view::npos || err.find("banner exchange") != std::string_view::npos;
     return {sign.kind, std::string(sign.why), !IsBeforeTheProgram(sign.kind) && !connecting};
   }
   const std::string said = err.empty() ? fmt::format("ssh ended with {}", exit_code) : Quoted(LastLine(err));

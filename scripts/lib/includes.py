@@ -59,7 +59,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 
 LIBS = "absl fmt"
-BACKENDS = "backends/driver backends/fake backends/local"
+BACKENDS = "backends/driver backends/fake backends/local backends/node"
 TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim simulate auth notify rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
@@ -80,6 +80,7 @@ FOLDERS = [
     _folder("src/backends/driver", LIBS, "base core launch loop public tp/backend.h posix"),
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),
+    _folder("src/backends/node", LIBS, "base core launch public tp/backend.h json posix"),
     _folder("src/sim", LIBS, "base core plan store loop launch backends/fake public tp/backend.h"),
     _folder("src/simulate", LIBS, "base decode core plan config json"),
     _folder("src/auth", LIBS, "base core store_interface openssl posix"),

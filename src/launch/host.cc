@@ -14,17 +14,16 @@ namespace {
 
 constexpr size_t kMaxHostChars = 64;
 
-// The host becomes part of file names and record lines; the runner spells it the same way.
-std::string SafeHost(const char* name) {
+}  // namespace
+
+std::string SafeHost(std::string_view name) {
   std::string host;
-  for (; *name != '\0' && host.size() < kMaxHostChars; ++name) {
-    const bool safe = std::isalnum(static_cast<unsigned char>(*name)) != 0 || *name == '-' || *name == '.';
-    host += safe ? *name : '_';
+  for (const char c : name.substr(0, kMaxHostChars)) {
+    const bool safe = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.';
+    host += safe ? c : '_';
   }
   return host.empty() ? "unknown" : host;
 }
-
-}  // namespace
 
 absl::StatusOr<HostIdentity> ReadHostIdentity() {
   utsname names{};

@@ -4,75 +4,22 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <sstream>
-#include <thread>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "absl/time/clock.h"
 #include "backends/local/cgroups.h"
-#include "backends/local/processes.h"
-#include "launch/record.h"
 
 namespace tp::conformance {
-namespace {
 
-using ::tp::testing::ReadText;
-using ::tp::testing::WriteText;
 namespace fs = std::filesystem;
 
-constexpr char kProgram[] = R"(
-witness=$TP_TEST_WITNESS
-echo "$TP_TEST_NONCE" >> "$witness.nonces"
-env -0 > "$witness.env.new" && mv "$witness.env.new" "$witness.env"
-set -- $TP_TEST_PROGRAM
-case $1 in
-  exit) exit "$2" ;;
-  raise) kill -"$2" $$ ;;
-  trap) trap "exit $2" TERM ;;
-esac
-# A grandchild that left the session is of the tree all the same.
-setsid sleep 600 &
-touch "$witness.ready"
-while :; do sleep 0.02; done
-)";
-
-std::string WitnessOf(const LaunchSpec& spec, int pool, int rank) {
-  return fmt::format("{}/witness-{}-{}", spec.paths.output_dir, pool, rank);
-}
-
-void AwaitFile(const std::string& path) {
-  const absl::Time limit = absl::Now() + absl::Seconds(30);
-  while (!fs::exists(path) && absl::Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  ASSERT_TRUE(fs::exists(path)) << path;
-}
-
-}  // namespace
-
-LocalWorld::LocalWorld(bool cgroups) : deployment_("t" + RandomName().substr(0, 8)), cgroups_(cgroups) {
-  fs::create_directories(storage_root());
-  WriteText(dir_.At("program.sh"), kProgram);
-  RestartBackend();
-}
+LocalWorld::LocalWorld(bool cgroups) : cgroups_(cgroups) { RestartBackend(); }
 
 LocalWorld::~LocalWorld() {
   const std::string parent = backend_->cgroup_parent();
   backend_.reset();
-  const std::string mine = fmt::format("TP_TEST_WITNESS={}", storage_root());
-  const std::string launched = fmt::format("{}tp-{}-", local::kLaunchMark, deployment_);
-  for (int round = 0; round < 200; ++round) {
-    int left = 0;
-    for (const std::string& mark : {mine, launched}) {
-      const auto processes = local::FindMarkedProcesses(mark);
-      for (const local::MarkedProcess& process : *processes) {
-        kill(process.stat.pid, SIGKILL);
-        ++left;
-      }
-    }
-    if (left == 0) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  KillProcesses();
   if (parent.empty()) return;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
@@ -82,7 +29,7 @@ LocalWorld::~LocalWorld() {
 }
 
 local::LocalOptions LocalWorld::options() const {
-  return {.deployment = deployment_,
+  return {.deployment = deployment(),
           .storage_root = storage_root(),
           .rank_binary = TP_TEST_RANK_BINARY,
           .cgroups = cgroups_,
@@ -96,41 +43,6 @@ void LocalWorld::RestartBackend() {
   backend_ = *std::move(created);
 }
 
-std::vector<std::string> LocalWorld::NoncesThatRan(const LaunchSpec& spec, int pool, int rank) {
-  std::istringstream text(ReadText(WitnessOf(spec, pool, rank) + ".nonces"));
-  std::vector<std::string> nonces;
-  for (std::string line; std::getline(text, line);) nonces.push_back(line);
-  return nonces;
-}
-
-std::string LocalWorld::EnvSeen(const LaunchSpec& spec, int pool, int rank, const std::string& name) {
-  const std::string path = WitnessOf(spec, pool, rank) + ".env";
-  AwaitFile(path);
-  std::istringstream text(ReadText(path));
-  for (std::string entry; std::getline(text, entry, '\0');) {
-    if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
-  }
-  return "";
-}
-
-void LocalWorld::AwaitReady(const LaunchSpec& spec, int pool, int rank) {
-  AwaitFile(WitnessOf(spec, pool, rank) + ".ready");
-}
-
-int LocalWorld::ProcessesLeft(const LaunchSpec& spec) {
-  return static_cast<int>(
-      local::FindMarkedProcesses(fmt::format("TP_TEST_WITNESS={}/", spec.paths.output_dir))->size());
-}
-
-bool LocalWorld::PauseAnnounced(const LaunchSpec& spec) { return fs::exists(spec.paths.attempt_dir + "/pause"); }
-
-pid_t LocalWorld::RunnerOf(const LaunchSpec& spec, int pool, int rank) const {
-  const std::string path = fmt::format("{}/{}-{}.claim", spec.paths.attempt_dir, pool, rank);
-  AwaitFile(path);
-  const auto claim = launch::ParseRankClaim(ReadText(path), {spec.key, pool, rank});
-  return claim ? static_cast<pid_t>(claim->runner_pid) : 0;
-}
-
 void LocalWorld::TermFromOutside(const LaunchSpec& spec, int pool, int rank) {
   const pid_t runner = RunnerOf(spec, pool, rank);
   ASSERT_GT(runner, 1);
@@ -141,16 +53,6 @@ void LocalWorld::KillRunner(const LaunchSpec& spec, int pool, int rank) {
   const pid_t runner = RunnerOf(spec, pool, rank);
   ASSERT_GT(runner, 1);
   kill(runner, SIGKILL);
-}
-
-void LocalWorld::BreakStorage() {
-  fs::rename(storage_root(), dir_.At("away"));
-  fs::create_directories(storage_root());
-}
-
-void LocalWorld::HealStorage() {
-  fs::remove(storage_root());
-  fs::rename(dir_.At("away"), storage_root());
 }
 
 }  // namespace tp::conformance

@@ -8,6 +8,17 @@
 
 namespace tp::conformance {
 
+namespace {
+
+// For the messages of failures.
+std::string WhyUnknown(const Observation& seen) {
+  if (const auto* unknown = std::get_if<Unknown>(&seen)) return "Unknown: " + unknown->why;
+  if (const auto* present = std::get_if<Present>(&seen)) return "Present: " + present->reason;
+  return "Absent";
+}
+
+}  // namespace
+
 Conformance::Conformance() : world_(GetParam().make()) {}
 
 LaunchSpec Conformance::Spec(const std::vector<std::string>& programs) { return SpecOf(++runs_, programs, "nonce-1"); }
@@ -34,6 +45,7 @@ LaunchSpec Conformance::SpecOf(int run, const std::vector<std::string>& programs
                   {"TP_TEST_WITNESS", fmt::format("{}/witness-0-{}", spec.paths.output_dir, rank)}};
     spec.ranks.push_back(std::move(launch));
   }
+  world_->Place(spec);
   return WithNonce(std::move(spec), nonce);
 }
 
@@ -44,7 +56,9 @@ LaunchSpec Conformance::WithNonce(LaunchSpec spec, const std::string& nonce) {
 }
 
 AttemptTarget Conformance::TargetOf(const LaunchSpec& spec) {
-  return {spec.key, spec.nonce, spec.paths.attempt_dir, {static_cast<int>(spec.ranks.size())}};
+  AttemptTarget target{spec.key, spec.nonce, spec.paths.attempt_dir, {static_cast<int>(spec.ranks.size())}};
+  for (const RankLaunch& rank : spec.ranks) target.hosts.push_back({rank.placement.node, rank.placement.address});
+  return target;
 }
 
 void Conformance::LaunchAccepted(const LaunchSpec& spec) {
@@ -60,12 +74,14 @@ Observation Conformance::ObserveOne(const LaunchSpec& spec) {
 
 Present Conformance::Await(const LaunchSpec& spec, const std::function<bool(const Present&)>& done) {
   const absl::Time limit = Soon();
+  std::string why;
   while (absl::Now() < limit) {
     const Observation seen = ObserveOne(spec);
     if (const Present* present = std::get_if<Present>(&seen); present != nullptr && done(*present)) return *present;
+    why = WhyUnknown(seen);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  ADD_FAILURE() << spec.key << ": what was awaited did not come";
+  ADD_FAILURE() << spec.key << ": what was awaited did not come; last seen: " << why;
   return {};
 }
 
@@ -184,7 +200,7 @@ TEST_P(Conformance, AnEndDuringAnOutageOfTpdIsSeenAfterwards) {
 
 TEST_P(Conformance, AnAttemptThatWasNeverLaunchedIsAbsent) {
   const Observation seen = ObserveOne(Spec({"exit 0", "exit 0"}));
-  ASSERT_TRUE(std::holds_alternative<Absent>(seen));
+  ASSERT_TRUE(std::holds_alternative<Absent>(seen)) << WhyUnknown(seen);
   EXPECT_EQ(std::get<Absent>(seen).claim, Claim::kNone);
 }
 

@@ -32,6 +32,8 @@ class World {
   virtual std::string deployment() const = 0;
   virtual std::string storage_root() const = 0;
   virtual std::vector<std::string> Command() const = 0;
+  // Puts the ranks where this world has machines for them.
+  virtual void Place(LaunchSpec&) {}
 
   // --- Witness ------------------------------------------------------------------------------------
   // The nonces that the rank's program saw, once for each time it began.

@@ -13,7 +13,8 @@ namespace tp::testing {
 
 class TempDir {
  public:
-  TempDir() : path_(std::filesystem::temp_directory_path() / ("tp-test-" + RandomName().substr(0, 16))) {
+  TempDir() : TempDir(std::filesystem::temp_directory_path()) {}
+  explicit TempDir(const std::filesystem::path& parent) : path_(parent / ("tp-test-" + RandomName().substr(0, 16))) {
     std::filesystem::create_directories(path_);
   }
   ~TempDir() {

@@ -1,0 +1,35 @@
+// The launch of an attempt on its machines: all ranks or none. First every machine is made ready and proves that it
+// sees the attempt directory; only when all have, each is sent its ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "backends/node/host_links.h"
+#include "backends/node/host_script.h"
+#include "tp/attempt.h"
+#include "tp/launch.h"
+
+namespace tp::node {
+
+// The ranks of one machine, as a spec of their own.
+struct HostShare {
+  RankHost host;
+  LaunchSpec spec;
+};
+std::vector<HostShare> ShareOut(const LaunchSpec& spec);
+
+AttemptTarget TargetOf(const LaunchSpec& spec);
+
+struct GangSite {
+  HostLinks& links;
+  const RankBinary& binary;
+  const std::string& deployment;
+  const std::string& storage_root;
+};
+
+// The attempt directory is prepared. Blocks until every machine has answered, or `deadline`.
+LaunchResult LaunchGang(const LaunchSpec& spec, const GangSite& site, absl::Time deadline);
+
+}  // namespace tp::node

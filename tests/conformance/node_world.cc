@@ -1,0 +1,57 @@
+#include "tests/conformance/node_world.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace tp::conformance {
+
+NodeWorld::NodeWorld(const tp::testing::SshHosts& hosts) : hosts_(hosts) { RestartBackend(); }
+
+NodeWorld::~NodeWorld() {
+  backend_.reset();
+  KillProcesses();
+}
+
+node::NodeOptions NodeWorld::options() const {
+  node::NodeOptions options{.deployment = deployment(),
+                            .storage_root = storage_root(),
+                            .rank_binary = TP_TEST_RANK_BINARY,
+                            .data_directory = hosts_.directory() + "/tpd",
+                            .ssh = {},
+                            .reader = {}};
+  options.ssh.user = "root";
+  options.ssh.identity_file = hosts_.identity_file();
+  options.ssh.known_hosts = hosts_.known_hosts();
+  return options;
+}
+
+void NodeWorld::RestartBackend() {
+  backend_.reset();
+  std::filesystem::create_directories(options().data_directory);
+  auto created = node::NodeBackend::Create(options());
+  ASSERT_TRUE(created.ok()) << created.status();
+  backend_ = *std::move(created);
+  std::vector<RankHost> hosts;
+  for (int host = 1; host <= hosts_.count(); ++host) hosts.push_back({hosts_.Node(host), hosts_.Address(host)});
+  backend_->SetHosts(hosts);
+}
+
+void NodeWorld::Place(LaunchSpec& spec) {
+  for (RankLaunch& rank : spec.ranks) {
+    rank.placement.node = hosts_.Node(rank.rank + 1);
+    rank.placement.address = hosts_.Address(rank.rank + 1);
+  }
+}
+
+void NodeWorld::SignalRunner(const LaunchSpec& spec, int pool, int rank, const char* signal) {
+  const pid_t runner = RunnerOf(spec, pool, rank);
+  ASSERT_GT(runner, 1);
+  hosts_.Exec(rank + 1, {"/bin/kill", signal, std::to_string(runner)});
+}
+
+void NodeWorld::TermFromOutside(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-TERM"); }
+
+void NodeWorld::KillRunner(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-KILL"); }
+
+}  // namespace tp::conformance

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/overloaded.h"
+
 namespace tp::conformance {
 
 namespace {
@@ -15,6 +17,20 @@ std::string WhyUnknown(const Observation& seen) {
   if (const auto* unknown = std::get_if<Unknown>(&seen)) return "Unknown: " + unknown->why;
   if (const auto* present = std::get_if<Present>(&seen)) return "Present: " + present->reason;
   return "Absent";
+}
+
+}  // namespace
+
+namespace {
+
+std::string WordsOf(const LaunchResult& result) {
+  return std::visit(Overloaded{
+                        [](const tp::LaunchAccepted&) { return std::string("accepted"); },
+                        [](const LaunchRejected& rejected) { return "rejected: " + rejected.reason; },
+                        [](const LaunchRefused& refused) { return "refused: " + refused.reason; },
+                        [](const LaunchIndeterminate& lost) { return "indeterminate: " + lost.reason; },
+                    },
+                    result);
 }
 
 }  // namespace
@@ -63,7 +79,7 @@ AttemptTarget Conformance::TargetOf(const LaunchSpec& spec) {
 
 void Conformance::LaunchAccepted(const LaunchSpec& spec) {
   const LaunchResult result = backend().Launch(spec, Soon());
-  ASSERT_TRUE(std::holds_alternative<tp::LaunchAccepted>(result)) << "alternative " << result.index();
+  ASSERT_TRUE(std::holds_alternative<tp::LaunchAccepted>(result)) << WordsOf(result);
 }
 
 Observation Conformance::ObserveOne(const LaunchSpec& spec) {
@@ -147,9 +163,11 @@ TEST_P(Conformance, TwoLaunchesAtOnceRunExactlyOneNonceOnEveryRank) {
   for (int round = 0; round < 5; ++round) {
     const LaunchSpec first = Spec({"exit 0", "exit 0", "exit 0"});
     const LaunchSpec second = WithNonce(first, "nonce-2");
-    std::thread other([&] { backend().Launch(second, Soon()); });
-    backend().Launch(first, Soon());
+    LaunchResult of_second;
+    std::thread other([&] { of_second = backend().Launch(second, Soon()); });
+    const LaunchResult of_first = backend().Launch(first, Soon());
     other.join();
+    SCOPED_TRACE(fmt::format("first {}; second {}", WordsOf(of_first), WordsOf(of_second)));
     const Present present = AwaitFreed(first);
     const std::string owner = present.claim == Claim::kThisLaunch ? first.nonce : second.nonce;
     for (int rank = 0; rank < 3; ++rank) {
@@ -184,7 +202,7 @@ TEST_P(Conformance, ACrashBetweenLaunchAndItsAnswerLosesNothing) {
   const Present present = AwaitStarted(spec);
   EXPECT_EQ(present.claim, Claim::kThisLaunch);
   EXPECT_FALSE(present.freed);
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()), absl::OkStatus());
   AwaitFreed(spec);
 }
 
@@ -275,7 +293,7 @@ TEST_P(Conformance, OneOfSeveralRanksFailsAndTheOthersGoOnUntilTheyAreStopped) {
   EXPECT_FALSE(failed.freed);
   world().AwaitReady(spec, 0, 0);
   world().AwaitReady(spec, 0, 2);
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()), absl::OkStatus());
   const Present freed = AwaitFreed(spec);
   EXPECT_FALSE(freed.ranks[1].ended->signalled());
   for (const size_t rank : {0u, 2u}) {
@@ -306,7 +324,7 @@ TEST_P(Conformance, AKilledRunnerTakesItsTreeAlongAndLeavesNoRecord) {
   EXPECT_FALSE(present.ranks[0].ended);
   EXPECT_TRUE(present.ranks[0].started);
   EXPECT_FALSE(present.freed) << "the other rank is alive";
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()), absl::OkStatus());
   AwaitFreed(spec);
   EXPECT_EQ(world().ProcessesLeft(spec), 0);
 }
@@ -328,9 +346,9 @@ TEST_P(Conformance, ARunnerKilledWhileTpdIsAwayIsFoundAfterwards) {
 TEST_P(Conformance, StoppingTheUnknownIsDone) {
   const AttemptTarget target = TargetOf(Spec({"hold"}));
   for (const StopLevel level : {StopLevel::kWarn, StopLevel::kTerm, StopLevel::kKill}) {
-    EXPECT_TRUE(backend().Stop(target, level, Soon()).ok());
+    EXPECT_EQ(backend().Stop(target, level, Soon()), absl::OkStatus());
   }
-  EXPECT_TRUE(backend().Remove(target, Soon()).ok());
+  EXPECT_EQ(backend().Remove(target, Soon()), absl::OkStatus());
 }
 
 TEST_P(Conformance, TermEndsARankAndIsRecordedAsTpds) {
@@ -338,7 +356,7 @@ TEST_P(Conformance, TermEndsARankAndIsRecordedAsTpds) {
   LaunchAccepted(spec);
   AwaitStarted(spec);
   world().AwaitReady(spec, 0, 0);
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()), absl::OkStatus());
   const Present present = AwaitFreed(spec);
   ASSERT_TRUE(present.ranks[0].ended);
   EXPECT_EQ(present.ranks[0].ended->code, 7);
@@ -351,7 +369,7 @@ TEST_P(Conformance, KillEndsEveryProcess) {
   LaunchAccepted(spec);
   AwaitStarted(spec);
   world().AwaitReady(spec, 0, 1);
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()), absl::OkStatus());
   const Present present = AwaitFreed(spec);
   EXPECT_EQ(present.phase, EnginePhase::kEnded);
   EXPECT_EQ(world().ProcessesLeft(spec), 0);
@@ -361,10 +379,10 @@ TEST_P(Conformance, StoppingTwiceAndAfterTheEndIsDone) {
   const LaunchSpec spec = Spec({"hold"});
   LaunchAccepted(spec);
   AwaitStarted(spec);
-  for (int i = 0; i < 2; ++i) EXPECT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()).ok());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()), absl::OkStatus());
   const Present before = AwaitFreed(spec);
-  EXPECT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()).ok());
-  EXPECT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
+  EXPECT_EQ(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()), absl::OkStatus());
+  EXPECT_EQ(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()), absl::OkStatus());
   EXPECT_EQ(AwaitFreed(spec).ranks[0].ended, before.ranks[0].ended);
 }
 
@@ -372,7 +390,7 @@ TEST_P(Conformance, AKillBeforeAnyRankStartedKeepsThemFromStarting) {
   for (int round = 0; round < 5; ++round) {
     const LaunchSpec spec = Spec({"hold", "hold", "hold"});
     LaunchAccepted(spec);
-    ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).ok());
+    ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()), absl::OkStatus());
     // A rank between its claim and its look at the fence may have missed the first order.
     Await(spec, [&](const Present& present) {
       if (!present.freed) backend().Stop(TargetOf(spec), StopLevel::kKill, Soon()).IgnoreError();
@@ -388,18 +406,18 @@ TEST_P(Conformance, AWarningAnnouncesThePauseAndEndsNothing) {
   AwaitStarted(spec);
   world().AwaitReady(spec, 0, 0);
   EXPECT_FALSE(world().PauseAnnounced(spec));
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kWarn, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kWarn, Soon()), absl::OkStatus());
   EXPECT_TRUE(world().PauseAnnounced(spec));
   EXPECT_FALSE(AwaitStarted(spec).freed);
-  ASSERT_TRUE(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()).ok());
+  ASSERT_EQ(backend().Stop(TargetOf(spec), StopLevel::kTerm, Soon()), absl::OkStatus());
   EXPECT_EQ(AwaitFreed(spec).ranks[0].ended->signalled_by, SignalledBy::kTpd);
 }
 
 TEST_P(Conformance, RemoveIsIdempotentAndKeepsTheRecords) {
   const LaunchSpec spec = Spec({"exit 4"});
   RunToEnd(spec);
-  EXPECT_TRUE(backend().Remove(TargetOf(spec), Soon()).ok());
-  EXPECT_TRUE(backend().Remove(TargetOf(spec), Soon()).ok());
+  EXPECT_EQ(backend().Remove(TargetOf(spec), Soon()), absl::OkStatus());
+  EXPECT_EQ(backend().Remove(TargetOf(spec), Soon()), absl::OkStatus());
   EXPECT_EQ(AwaitFreed(spec).ranks[0].ended->code, 4);
 }
 

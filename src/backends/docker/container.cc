@@ -4,7 +4,7 @@
 #include <charconv>
 #include <set>
 
-#include <nlohmann/json.hpp>
+#include "backends/docker/json_access.h"
 
 namespace tp::docker {
 namespace {
@@ -14,18 +14,6 @@ using Json = nlohmann::json;
 constexpr int kKilled = 137;
 constexpr std::string_view kCardDevice = "/dev/nvidia";
 constexpr std::string_view kNever = "0001-01-01T00:00:00Z";
-
-const Json& At(const Json& json, const char* key) {
-  static const Json none;
-  if (!json.is_object()) return none;
-  const auto found = json.find(key);
-  return found == json.end() ? none : *found;
-}
-
-std::string TextAt(const Json& json, const char* key) {
-  const Json& value = At(json, key);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
 
 bool FlagAt(const Json& json, const char* key) { return At(json, key).is_boolean() && At(json, key).get<bool>(); }
 

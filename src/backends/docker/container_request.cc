@@ -4,9 +4,8 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "backends/docker/container.h"
+#include "backends/docker/json_access.h"
 #include "base/duration.h"
 #include "base/secret_names.h"
 #include "base/status.h"
@@ -16,15 +15,10 @@
 namespace tp::docker {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Ordered = nlohmann::ordered_json;
 
 constexpr int64_t kNanosPerCpu = 1'000'000'000;
 constexpr std::string_view kVisibleDevices = "CUDA_VISIBLE_DEVICES";
-
-std::string TextAt(const nlohmann::json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 bool IsOwnNetwork(const std::string& network) { return network.empty() || network == "bridge"; }
 
@@ -61,8 +55,8 @@ std::string Hex(std::string_view bytes) {
 bool HasTextWords(const LaunchSpec& spec) { return std::all_of(spec.argv.begin(), spec.argv.end(), IsText); }
 
 // What is no text goes as hex (docs/launch-contract.md).
-Json EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) {
-  Json env = Json::array();
+Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) {
+  Ordered env = Ordered::array();
   if (!HasTextWords(spec)) env.push_back("TP_RANK_HEX_ARGV=1");
   for (const auto& [name, value] : rank.env) {
     const bool renumbered = name == kVisibleDevices && site.nvidia_runtime && HasDevices(spec, rank);
@@ -75,7 +69,7 @@ Json EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) {
   return env;
 }
 
-Json LabelsOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) {
+Ordered LabelsOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) {
   return {{kDeploymentLabel, site.deployment},
           {kKeyLabel, spec.key},
           {kNonceLabel, spec.nonce},
@@ -87,8 +81,8 @@ Json LabelsOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) 
           {"tp.step", spec.step_name}};
 }
 
-Json MountsOf(const ExecutorConfig& config, const Site& site) {
-  Json mounts = Json::array();
+Ordered MountsOf(const ExecutorConfig& config, const Site& site) {
+  Ordered mounts = Ordered::array();
   if (config.volume_name.empty()) {
     mounts.push_back({{"Type", "bind"}, {"Source", site.storage_root}, {"Target", site.storage_root}});
   } else {
@@ -107,20 +101,20 @@ Json MountsOf(const ExecutorConfig& config, const Site& site) {
   return mounts;
 }
 
-Json DeviceAt(const std::string& path, const std::string& name) {
+Ordered DeviceAt(const std::string& path, const std::string& name) {
   return {{"PathOnHost", path}, {"PathInContainer", "/dev/" + name}, {"CgroupPermissions", "rw"}};
 }
 
-void AddCards(const LaunchSpec& spec, const RankLaunch& rank, const Site& site, Json& host) {
+void AddCards(const LaunchSpec& spec, const RankLaunch& rank, const Site& site, Ordered& host) {
   if (!HasDevices(spec, rank)) return;
   if (site.nvidia_runtime) {
-    Json ids = Json::array();
+    Ordered ids = Ordered::array();
     for (const int card : rank.placement.cards) ids.push_back(std::to_string(card));
-    host["DeviceRequests"] = Json::array(
-        {{{"Driver", "nvidia"}, {"DeviceIDs", ids}, {"Capabilities", Json::array({Json::array({"gpu"})})}}});
+    host["DeviceRequests"] = Ordered::array(
+        {{{"Driver", "nvidia"}, {"DeviceIDs", ids}, {"Capabilities", Ordered::array({Ordered::array({"gpu"})})}}});
     return;
   }
-  Json devices = Json::array();
+  Ordered devices = Ordered::array();
   for (const int card : rank.placement.cards) {
     const std::string name = fmt::format("nvidia{}", card);
     devices.push_back(DeviceAt(fmt::format("{}/{}", site.device_directory, name), name));
@@ -131,7 +125,7 @@ void AddCards(const LaunchSpec& spec, const RankLaunch& rank, const Site& site, 
   host["Devices"] = devices;
 }
 
-void AddLimits(const RankLimits& limits, Json& host) {
+void AddLimits(const RankLimits& limits, Ordered& host) {
   if (limits.cpus) host["NanoCpus"] = *limits.cpus * kNanosPerCpu;
   if (limits.memory_bytes) {
     host["Memory"] = *limits.memory_bytes;
@@ -140,16 +134,16 @@ void AddLimits(const RankLimits& limits, Json& host) {
   if (limits.shm_bytes) host["ShmSize"] = *limits.shm_bytes;
   if (limits.memlock_bytes) {
     host["Ulimits"] =
-        Json::array({{{"Name", "memlock"}, {"Soft", *limits.memlock_bytes}, {"Hard", *limits.memlock_bytes}}});
+        Ordered::array({{{"Name", "memlock"}, {"Soft", *limits.memlock_bytes}, {"Hard", *limits.memlock_bytes}}});
   }
 }
 
-Json BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
+Ordered BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
   LaunchSpec encoded = spec;
   if (!HasTextWords(spec)) std::transform(spec.argv.begin(), spec.argv.end(), encoded.argv.begin(), Hex);
-  Json command = Json::array({"run"});
+  Ordered command = Ordered::array({"run"});
   for (const std::string& word : launch::RunArguments(encoded, rank, {})) command.push_back(word);
-  Json host = {{"RestartPolicy", {{"Name", "no"}}}, {"AutoRemove", false}, {"Mounts", MountsOf(config, site)}};
+  Ordered host = {{"RestartPolicy", {{"Name", "no"}}}, {"AutoRemove", false}, {"Mounts", MountsOf(config, site)}};
   const std::string network = JobNetwork(spec, config);
   if (!network.empty()) {
     host["NetworkMode"] = network;
@@ -160,8 +154,8 @@ Json BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig
     AddLimits(spec.demands[static_cast<size_t>(rank.pool)].limits, host);
   }
   AddCards(spec, rank, site, host);
-  Json body = {{"Image", spec.image.empty() ? config.image : spec.image},
-               {"Entrypoint", Json::array({site.rank_binary})},
+  Ordered body = {{"Image", spec.image.empty() ? config.image : spec.image},
+               {"Entrypoint", Ordered::array({site.rank_binary})},
                {"Cmd", command},
                {"Env", EnvOf(spec, rank, site)},
                {"User", config.user.empty() ? site.user : config.user},
@@ -170,7 +164,7 @@ Json BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig
                {"StopSignal", "SIGTERM"},
                {"HostConfig", host}};
   if (!network.empty()) {
-    const Json aliases = Json::array({rank.placement.address});
+    const Ordered aliases = Ordered::array({rank.placement.address});
     body["NetworkingConfig"] = {{"EndpointsConfig", {{network, {{"Aliases", aliases}}}}}};
   }
   return body;
@@ -210,14 +204,14 @@ absl::StatusOr<ExecutorConfig> ParseExecutorConfig(const std::string& json, cons
 std::string ContainerName(const std::string& key, int pool, int rank) { return fmt::format("{}-{}-{}", key, pool, rank); }
 
 std::string JobNetwork(const LaunchSpec& spec, const ExecutorConfig& config) {
-  return spec.ranks.size() > 1 && IsOwnNetwork(config.network) ? spec.key : "";
+  return spec.ranks.size() > 1 && IsOwnNetwork(config.network) ? fmt::format("{}-{}", spec.key, spec.nonce) : "";
 }
 
-std::string NetworkBody(const LaunchSpec& spec, const std::string& deployment) {
-  return Json({{"Name", spec.key},
-               {"CheckDuplicate", true},
-               {"Driver", "bridge"},
-               {"Labels", {{kDeploymentLabel, deployment}, {kKeyLabel, spec.key}}}})
+std::string NetworkBody(const LaunchSpec& spec, const std::string& name, const std::string& deployment) {
+  return Ordered({{"Name", name},
+                  {"CheckDuplicate", true},
+                  {"Driver", "bridge"},
+                  {"Labels", {{kDeploymentLabel, deployment}, {kKeyLabel, spec.key}}}})
       .dump();
 }
 
@@ -245,7 +239,7 @@ absl::Status CheckForContainers(const LaunchSpec& spec, const ExecutorConfig& co
 }
 
 std::string CreateBody(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
-  return BodyOf(spec, rank, config, site).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return BodyOf(spec, rank, config, site).dump(-1, ' ', false, Ordered::error_handler_t::replace);
 }
 
 std::string DescribeRequests(const LaunchSpec& spec, const ExecutorConfig& config, const Site& site) {
@@ -257,7 +251,7 @@ std::string DescribeRequests(const LaunchSpec& spec, const ExecutorConfig& confi
       if (LooksSecret(name, value)) value = kMaskedValue;
     }
     text += fmt::format("POST /containers/create?name={}\n{}\n", ContainerName(spec.key, rank.pool, rank.rank),
-                        BodyOf(shown, masked, config, site).dump(2, ' ', false, Json::error_handler_t::replace));
+                        BodyOf(shown, masked, config, site).dump(2, ' ', false, Ordered::error_handler_t::replace));
   }
   return text;
 }

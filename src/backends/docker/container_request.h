@@ -37,9 +37,10 @@ struct Site {
 // `<key>-<pool>-<rank>`
 std::string ContainerName(const std::string& key, int pool, int rank);
 
-// The network of a job of several ranks; empty: it has none of its own.
+// The network of a launch of several ranks; empty: it has none of its own. Names of networks are not unique to an
+// engine, so two launches of one attempt have two.
 std::string JobNetwork(const LaunchSpec& spec, const ExecutorConfig& config);
-std::string NetworkBody(const LaunchSpec& spec, const std::string& deployment);
+std::string NetworkBody(const LaunchSpec& spec, const std::string& name, const std::string& deployment);
 
 // INVALID_ARGUMENT names what a container cannot be given.
 absl::Status CheckForContainers(const LaunchSpec& spec, const ExecutorConfig& config);

@@ -28,7 +28,7 @@ void InitializeCurl() {
 
 // One request's handle and what is done with the bytes of its answer.
 struct CurlTransport::Exchange {
-  explicit Exchange(const std::atomic<bool>& cancelled) : cancelled(cancelled), curl(curl_easy_init()) {}
+  explicit Exchange(const std::atomic<bool>& cancel) : cancelled(cancel), curl(curl_easy_init()) {}
   ~Exchange() {
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);

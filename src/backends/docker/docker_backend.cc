@@ -74,6 +74,10 @@ AttemptTarget TargetOf(const LaunchSpec& spec) {
 
 std::string LabelOf(const char* label, const std::string& value) { return fmt::format("{}={}", label, value); }
 
+std::vector<std::string> OfLaunch(const LaunchSpec& spec) {
+  return {LabelOf(kKeyLabel, spec.key), LabelOf(kNonceLabel, spec.nonce)};
+}
+
 // Containers see the storage at tpd's path, so the runner is laid down there, named by its content.
 absl::StatusOr<std::string> LayDownRunner(const std::string& binary, const std::string& storage_root) {
   std::ifstream file(binary, std::ios::binary);
@@ -346,7 +350,8 @@ void DockerBackend::PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig&
   if (wake) wake(spec.key);
 }
 
-// All ranks or none: first every container exists, then they start.
+// All ranks or none: first every container exists, then they start. Of two launches of one attempt the one goes on
+// that has made the first container; the other touches nothing of it.
 LaunchResult DockerBackend::LaunchContainers(const LaunchSpec& spec, const ExecutorConfig& config, Entry& entry,
                                              absl::Time deadline) {
   const absl::StatusOr<Site> site = SiteNow(deadline);
@@ -354,7 +359,11 @@ LaunchResult DockerBackend::LaunchContainers(const LaunchSpec& spec, const Execu
   std::vector<std::string> to_start;
   ReachFaultPoint(FaultPoint::kBeforeHandOver);
   if (std::optional<LaunchResult> problem = CreateAll(spec, config, *site, to_start, deadline)) {
-    RemoveContainers(spec.key, deadline).IgnoreError();  // nothing of it has run
+    // Nothing of it has run.
+    RemoveContainers(OfLaunch(spec), deadline).IgnoreError();
+    if (const std::string network = JobNetwork(spec, config); !network.empty()) {
+      engine_.RemoveNetwork(network, deadline).IgnoreError();
+    }
     return *std::move(problem);
   }
   LaunchResult result = StartAll(spec, entry, to_start, deadline);
@@ -367,7 +376,7 @@ std::optional<LaunchResult> DockerBackend::CreateAll(const LaunchSpec& spec, con
                                                      absl::Time deadline) {
   using Kind = EngineAnswer::Kind;
   if (const std::string network = JobNetwork(spec, config); !network.empty()) {
-    const auto made = engine_.CreateNetwork(network, NetworkBody(spec, options_.deployment), deadline);
+    const auto made = engine_.CreateNetwork(network, NetworkBody(spec, network, options_.deployment), deadline);
     if (!made.ok()) return LaunchRefused{std::string(Message(made.status()))};
     if (!made->done() && made->kind != Kind::kConflict) {
       return LaunchRefused{fmt::format("the job's network cannot be made: {}", made->words)};
@@ -420,7 +429,7 @@ LaunchResult DockerBackend::StartAll(const LaunchSpec& spec, Entry& entry, const
 // Some may run and others never will. Where no rank has claimed yet, none will begin its job.
 LaunchResult DockerBackend::CallOff(const LaunchSpec& spec, LaunchResult result, absl::Time deadline) {
   if (std::holds_alternative<FenceWon>(launch::FenceAttempt(TargetOf(spec), options_.storage_root))) {
-    RemoveContainers(spec.key, deadline).IgnoreError();
+    RemoveContainers(OfLaunch(spec), deadline).IgnoreError();
     return result;
   }
   launch::CloseFence(spec.paths.attempt_dir).IgnoreError();
@@ -512,20 +521,26 @@ absl::Status DockerBackend::SignalRanks(const AttemptTarget& target, Entry& entr
       const auto killed = engine_.Kill(name, "SIGKILL", deadline);
       if (!killed.ok()) first.Update(killed.status());
     } else {
-      const auto code = engine_.Execute(name,
-                                        {rank_in_storage_, "signal", target.attempt_dir, std::to_string(pool),
-                                         std::to_string(rank), NameOf(level)},
-                                        deadline);
-      if (!code.ok()) {
-        first.Update(code.status());
-      } else if (*code && **code != kSignalSent && **code != kRunnerGone && **code != kNotClaimed) {
-        first.Update(Unavailable("cannot signal rank {}-{} of {}: tp-rank signal ended with {}", pool, rank,
-                                 target.attempt_dir, **code));
-      }
+      first.Update(SignalInside(name,
+                                {rank_in_storage_, "signal", target.attempt_dir, std::to_string(pool),
+                                 std::to_string(rank), NameOf(level)},
+                                deadline));
     }
     ReachFaultPoint(FaultPoint::kAfterRankSignal);
   }
   return first;
+}
+
+// Whoever brings the order is of the container, and may end with what it ends.
+absl::Status DockerBackend::SignalInside(const std::string& name, const std::vector<std::string>& argv,
+                                         absl::Time deadline) {
+  const auto code = engine_.Execute(name, argv, deadline);
+  const bool told = code.ok() && (!*code || **code == kSignalSent || **code == kRunnerGone || **code == kNotClaimed);
+  if (told) return absl::OkStatus();
+  TP_ASSIGN_OR_RETURN(const std::optional<Inspected> left, engine_.Inspect(name, deadline));
+  if (!left || left->container.state != ContainerState::kActive) return absl::OkStatus();
+  if (!code.ok()) return code.status();
+  return Unavailable("container {} cannot be told: tp-rank signal ended with {} in it", name, **code);
 }
 
 absl::Status DockerBackend::Remove(const AttemptTarget& target, absl::Time deadline) {
@@ -538,27 +553,36 @@ absl::Status DockerBackend::Remove(const AttemptTarget& target, absl::Time deadl
       entries_.erase(entry);
     }
   }
-  return RemoveContainers(target.key, deadline);
+  TP_RETURN_IF_ERROR(RemoveContainers({LabelOf(kKeyLabel, target.key)}, deadline));
+  return RemoveNetworks(target.key, deadline);
+}
+
+absl::Status DockerBackend::RemoveNetworks(const std::string& key, absl::Time deadline) {
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> networks,
+                      engine_.ListNetworks(LabelOf(kKeyLabel, key), deadline));
+  for (const std::string& id : networks) {
+    TP_ASSIGN_OR_RETURN(const EngineAnswer removed, engine_.RemoveNetwork(id, deadline));
+    if (!removed.done() && removed.kind != EngineAnswer::Kind::kMissing) {
+      return Unavailable("a network of {} cannot be removed: {}", key, removed.words);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Being removed already is on its way to being gone.
-absl::Status DockerBackend::RemoveContainers(const std::string& key, absl::Time deadline) {
+absl::Status DockerBackend::RemoveContainers(const std::vector<std::string>& labels, absl::Time deadline) {
   for (;;) {
-    TP_ASSIGN_OR_RETURN(const std::vector<Container> left, engine_.List({LabelOf(kKeyLabel, key)}, false, deadline));
-    if (left.empty()) break;
+    TP_ASSIGN_OR_RETURN(const std::vector<Container> left, engine_.List(labels, false, deadline));
+    if (left.empty()) return absl::OkStatus();
     for (const Container& container : left) {
       TP_ASSIGN_OR_RETURN(const EngineAnswer removed, engine_.Remove(container.id, deadline));
       if (removed.kind == EngineAnswer::Kind::kRefused) {
         return Unavailable("container {} cannot be removed: {}", container.name, removed.words);
       }
     }
-    if (absl::Now() + kRemovePoll > deadline) return Unavailable("the containers of {} are still being removed", key);
+    if (absl::Now() + kRemovePoll > deadline) return Unavailable("container {} is still being removed", left[0].name);
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(kRemovePoll));
   }
-  TP_ASSIGN_OR_RETURN(const EngineAnswer network, engine_.RemoveNetwork(key, deadline));
-  return network.done() || network.kind == EngineAnswer::Kind::kMissing
-             ? absl::OkStatus()
-             : Unavailable("the network of {} cannot be removed: {}", key, network.words);
 }
 
 absl::StatusOr<std::vector<InventoryItem>> DockerBackend::Inventory(absl::Time deadline) {

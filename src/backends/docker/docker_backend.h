@@ -83,7 +83,9 @@ class DockerBackend final : public Backend {
   LaunchResult CallOff(const LaunchSpec& spec, LaunchResult result, absl::Time deadline);
   void PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig& config, const std::shared_ptr<Entry>& entry);
   absl::Status SignalRanks(const AttemptTarget& target, Entry& entry, StopLevel level, absl::Time deadline);
-  absl::Status RemoveContainers(const std::string& key, absl::Time deadline);
+  absl::Status SignalInside(const std::string& name, const std::vector<std::string>& argv, absl::Time deadline);
+  absl::Status RemoveContainers(const std::vector<std::string>& labels, absl::Time deadline);
+  absl::Status RemoveNetworks(const std::string& key, absl::Time deadline);
   void NoteAnswer(bool answered, absl::Time now);
   bool InOutage(absl::Time at) const;
   void FollowEvents();

@@ -4,9 +4,8 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
 #include "absl/time/clock.h"
+#include "backends/docker/json_access.h"
 #include "base/status.h"
 
 namespace tp::docker {
@@ -31,11 +30,6 @@ std::string WordsOf(const EngineResponse& response) {
     return json["message"].get<std::string>();
   }
   return response.body.empty() ? fmt::format("HTTP {}", response.status) : response.body.substr(0, 500);
-}
-
-std::string TextAt(const Json& json, const char* key) {
-  const auto found = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // The minor of `1.41`; nothing for another major.
@@ -233,6 +227,18 @@ absl::StatusOr<EngineAnswer> Engine::CreateNetwork(const std::string& name, cons
                       transport_.Send({"GET", "/networks/" + UrlEncode(name), ""}, deadline));
   if (seen.status == 200) return EngineAnswer{};
   return Call({"POST", "/networks/create", body}, deadline);
+}
+
+absl::StatusOr<std::vector<std::string>> Engine::ListNetworks(const std::string& label, absl::Time deadline) {
+  TP_ASSIGN_OR_RETURN(const EngineResponse response,
+                      transport_.Send({"GET", "/networks?filters=" + FilterQuery({label}), ""}, deadline));
+  const Json list = Json::parse(response.body, nullptr, false);
+  if (response.status != 200) return Unavailable("the docker engine: {}", WordsOf(response));
+  if (!list.is_array()) return Broken("its networks");
+  std::vector<std::string> ids;
+  ids.reserve(list.size());
+  for (const Json& network : list) ids.push_back(TextAt(network, "Id"));
+  return ids;
 }
 
 absl::StatusOr<EngineAnswer> Engine::RemoveNetwork(const std::string& name, absl::Time deadline) {

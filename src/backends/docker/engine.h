@@ -57,6 +57,8 @@ class Engine {
   absl::Status Pull(const std::string& image, absl::Time deadline, const std::function<void(std::string)>& progress);
 
   absl::StatusOr<EngineAnswer> CreateNetwork(const std::string& name, const std::string& body, absl::Time deadline);
+  // Ids of those with the label.
+  absl::StatusOr<std::vector<std::string>> ListNetworks(const std::string& label, absl::Time deadline);
   absl::StatusOr<EngineAnswer> RemoveNetwork(const std::string& name, absl::Time deadline);
 
   // Names of containers to which something has happened, for as long as the engine tells.

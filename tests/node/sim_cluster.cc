@@ -224,11 +224,11 @@ void SimCluster::Drop(Machine& machine) {
 
 void SimCluster::Step() {
   const std::lock_guard lock(mutex_);
-  const double passed = random_.Chance(50) ? 70 : 0.3;
+  const double passed = random_.Chance(80) ? 70 : 0.3;
   for (Machine& machine : machines_) {
     machine.uptime_s += passed;
     for (Process& process : machine.processes) StepProcess(machine, process);
-    if (!machine.held.empty() && random_.Chance(200)) {
+    if (!machine.held.empty() && random_.Chance(60)) {
       const RemoteProgram program = machine.held.front();
       machine.held.erase(machine.held.begin());
       Launch(machine, program);

@@ -34,7 +34,10 @@ fi
 
 // What a login has; a job gets it under its own variables.
 constexpr std::string_view kEnvironment = R"sh(
-e() { printf 'env %s=%s\n' "$1" "$(printf %s "$2" | tr '\n' ' ')"; }
+e() {
+  case $2 in *"
+"*) ;; *) printf 'env %s=%s\n' "$1" "$2" ;; esac
+}
 n=${USER:-$(id -un)}
 e PATH "$PATH"
 e HOME "${HOME:-/}"
@@ -45,7 +48,7 @@ e LANG "${LANG:-C.UTF-8}"
 
 // systemd ends what a user has started at the end of the session, where it is told to.
 constexpr std::string_view kSessionCheck = R"sh(
-if [ "$(id -u)" != 0 ] && command -v busctl >/dev/null 2>&1; then
+if command -v busctl >/dev/null 2>&1 && [ "$(id -u)" != 0 ]; then
   case $(timeout 2 busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
     org.freedesktop.login1.Manager KillUserProcesses 2>/dev/null) in
   *true*) [ -e "/var/lib/systemd/linger/$(id -un)" ] || echo "nolinger" ;;

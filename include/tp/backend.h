@@ -8,7 +8,6 @@
 // where, and what to do.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 #include "absl/time/time.h"
 #include "tp/attempt.h"
 #include "tp/launch.h"
+#include "tp/nodes.h"
 #include "tp/observation.h"
 
 namespace tp {
@@ -35,37 +35,6 @@ struct InventoryItem {
   bool holds_cards = false;
   // What orders to it need; nothing: not known, as of a launch that nobody has claimed yet.
   std::optional<AttemptTarget> target = std::nullopt;
-};
-
-// How a machine was when it was last looked at.
-struct NodeSight {
-  std::string node;
-  bool reachable = false;
-  std::string why;                                            // it is not, or is not whole
-  absl::Time since;                                           // it is so
-  std::optional<absl::Duration> clock_offset = std::nullopt;  // its real time minus tpd's
-  std::optional<int64_t> disk_free_bytes = std::nullopt;      // where tp keeps its files there
-  std::string boot_id = {};
-};
-
-// A card that something besides this deployment holds.
-struct ForeignCard {
-  int card = 0;
-  std::string holder;  // as the engine calls it
-};
-
-// Cards of a node that are to be looked at: not those of virtual series.
-struct NodeCards {
-  std::string node;
-  std::string address;
-  int cards = 0;
-};
-
-// A card that gives no more work until somebody has seen to it.
-struct BrokenCard {
-  std::string node;
-  int card = 0;
-  std::string why;
 };
 
 class Backend {
@@ -97,7 +66,13 @@ class Backend {
   // All objects of this deployment, of all epochs. For a start and for an admin who asks: also from their threads.
   virtual absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) = 0;
 
-  // Of the machines that it reaches by itself, as last seen; no I/O. From any thread.
+  // The registry's machines on which it launches; at the start and whenever they may have changed. From any thread.
+  virtual void SetNodes(const std::vector<RankHost>& /*nodes*/) {}
+
+  // Asks each of them how it is, where the backend reaches machines by itself. From the same thread as ForeignCards.
+  virtual void ProbeNodes(absl::Time /*deadline*/) {}
+
+  // As last seen; no I/O. From any thread.
   virtual std::vector<NodeSight> Nodes() const { return {}; }
 
   // Cards of its engine that others hold. For a look every so often, from a thread of its own.

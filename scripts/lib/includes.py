@@ -59,7 +59,7 @@ def _folder(path: str, *may: str) -> Folder:
 
 
 LIBS = "absl fmt"
-BACKENDS = "backends/driver backends/fake backends/local backends/node"
+BACKENDS = "backends/docker backends/driver backends/fake backends/local backends/node"
 TESTED = f"tests base decode core plan config store snapshot snapshot_manifest loop launch sim simulate auth notify rank public tp/backend.h {BACKENDS}"
 TEST_LIBS = "gtest absl fmt json yaml sqlite openssl posix"
 RPC = "proto grpc"
@@ -77,6 +77,7 @@ FOLDERS = [
     _folder("src/loop", LIBS, "base core plan store_interface public tp/backend.h posix"),
     _folder("src/snapshot", LIBS, "base snapshot_manifest posix"),
     _folder("src/launch", LIBS, "base core snapshot public tp/backend.h json posix"),
+    _folder("src/backends/docker", LIBS, "base core launch public tp/backend.h curl json posix"),
     _folder("src/backends/driver", LIBS, "base core launch loop public tp/backend.h posix"),
     _folder("src/backends/fake", LIBS, "base core launch public tp/backend.h"),
     _folder("src/backends/local", LIBS, "base core launch public tp/backend.h json posix"),

@@ -24,7 +24,7 @@
 #include "core/step.h"
 #include "notify/status.h"
 #include "store/store.h"
-#include "tp/backend.h"
+#include "tp/nodes.h"
 
 namespace tp::snapshot {
 class Store;

@@ -1,5 +1,6 @@
 #include "api/node_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -50,6 +51,46 @@ absl::StatusOr<loop::ClearNode> ParseClear(const v1::ClearNodeRequest& request) 
   return clear;
 }
 
+bool IsDead(const loop::NodesAnswer& nodes, const core::NodePart& part) {
+  return std::any_of(nodes.marks.begin(), nodes.marks.end(), [&part](const core::NodeMark& mark) {
+    return mark.part == part && mark.kind == core::MarkKind::kDead;
+  });
+}
+
+// Before its cards are used again: what ran on a node that was declared dead must have ended there (DESIGN 5.11).
+absl::Status CheckNothingIsLeft(Context& context, const std::string& node) {
+  const auto seen = context.inventory();
+  if (!seen.ok()) {
+    return FailedPrecondition("it is not known yet what is left on {}: {}", node, Message(seen.status()));
+  }
+  for (const core::SeenObject& object : *seen) {
+    const bool there = !object.target || std::any_of(object.target->hosts.begin(), object.target->hosts.end(),
+                                                     [&node](const RankHost& host) { return host.node == node; });
+    if (there) {
+      return FailedPrecondition("{} still has processes on {}: they end within a heartbeat; else tp admin reconcile",
+                                object.key, node);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ClearNode(Context& context, const Call& call, const v1::ClearNodeRequest& request, v1::ClearNodeResponse* response,
+               const Done& done) {
+  auto action = ParseClear(request);
+  if (!action.ok()) return done(action.status());
+  context.loop.Post(loop::NodesQuery(), [&context, call, &request, response, done,
+                                         action = *std::move(action)](const absl::StatusOr<loop::NodesAnswer>& nodes) {
+    if (!nodes.ok()) return done(nodes.status());
+    context.files.Post([&context, call, &request, response, done, action, dead = IsDead(*nodes, action.part)] {
+      if (dead) {
+        if (const absl::Status status = CheckNothingIsLeft(context, action.part.node); !status.ok())
+          return done(status);
+      }
+      ChangeWithNote(context, call, request, response, done, action);
+    });
+  });
+}
+
 void ListNodes(Context& context, const Call& call, const v1::ListNodesRequest& request, v1::ListNodesResponse* response,
                const Done& done) {
   const std::shared_ptr<const core::Registry> registry = context.registry();
@@ -86,10 +127,8 @@ grpc::ServerUnaryReactor* NodeService::MarkNode(grpc::CallbackServerContext* ser
 
 grpc::ServerUnaryReactor* NodeService::ClearNode(grpc::CallbackServerContext* server_context,
                                                  const v1::ClearNodeRequest* request, v1::ClearNodeResponse* response) {
-  return RunUnary(context_, context_.calls, server_context, kClearNode, [=, this](const Call& call, const Done& done) {
-    auto action = ParseClear(*request);
-    if (!action.ok()) return done(action.status());
-    ChangeWithNote(context_, call, *request, response, done, *std::move(action));
+  return RunUnary(context_, context_.files, server_context, kClearNode, [=, this](const Call& call, const Done& done) {
+    tp::api::ClearNode(context_, call, *request, response, done);
   });
 }
 

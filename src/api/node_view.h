@@ -6,7 +6,7 @@
 
 #include "core/registry.h"
 #include "loop/commands.h"
-#include "tp/backend.h"
+#include "tp/nodes.h"
 #include "tp/v1/node.pb.h"
 
 namespace tp::api {

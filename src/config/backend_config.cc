@@ -1,7 +1,10 @@
 #include "config/backend_config.h"
 
 #include <map>
+#include <optional>
 
+#include "base/duration.h"
+#include "base/status.h"
 #include "config/scalar_types.h"
 #include "core/resource.h"
 #include "decode/json_type.h"
@@ -84,14 +87,42 @@ Fields SlurmFields() {
           JsonKey("account", JsonText("text"), "Account (sbatch --account)."), Capacity(), RunAs()};
 }
 
+std::optional<std::string> WrongVolume(const std::string& volume) {
+  const std::string plain = volume.ends_with(":ro") ? volume.substr(0, volume.size() - 3) : volume;
+  const size_t colon = plain.find(':');
+  const bool good = colon != std::string::npos && colon > 0 && plain.find(':', colon + 1) == std::string::npos &&
+                    plain.compare(colon + 1, 1, "/") == 0;
+  return good ? std::nullopt : std::optional<std::string>("not SOURCE:/TARGET or SOURCE:/TARGET:ro");
+}
+
+std::optional<std::string> WrongDuration(const std::string& text) {
+  const absl::StatusOr<absl::Duration> duration = ParseDuration(text);
+  if (!duration.ok()) return std::string(Message(duration.status()));
+  return *duration > absl::ZeroDuration() ? std::nullopt : std::optional<std::string>("not a length of time");
+}
+
+Fields DockerFields() {
+  const Type<Json> volume = AsJson(Text("volume", WrongVolume, "^[^:]+:/[^:]*(:ro)?$"));
+  const Type<Json> limit = AsJson(Text("duration", WrongDuration, "^[0-9.]+[a-z]+"));
+  return {
+      JsonKey("storage", StorageType("docker", "volume_name", "Named volume. Default: storage.root itself."),
+              "Where runs are; the containers see it at the path of storage.root."),
+      JsonKey("image", JsonText("image"), "For jobs that name none."),
+      JsonKey("network", JsonText("network"),
+              "bridge, host, none, or a network's name. Default: bridge, and for several ranks one of the job's own."),
+      JsonKey("user", JsonText("user"), "UID:GID of the jobs. Default: tpd's."),
+      JsonKey("volumes", JsonListOf(volume, "list of volumes"), "SOURCE:/TARGET[:ro], in every container."),
+      JsonKey("image_pull_deadline", limit, "How long an image may take to arrive, as `30m`."),
+      RunAs()};
+}
+
 Type<Json> MakeBackendConfigType(const std::string& backend) {
   const std::string name = fmt::format("config of {}", backend);
   if (backend == "kubernetes_job" || backend == "ray_job") return JsonRecord(name, KubernetesFields());
   if (backend == "volcano_job") return JsonRecord(name, VolcanoFields());
   if (backend == "slurm") return JsonRecord(name, SlurmFields());
   if (backend == "docker") {
-    return JsonRecord(
-        name, {JsonKey("storage", StorageType("docker", "volume_name", "Named volume."), "Where runs are."), RunAs()});
+    return JsonRecord(name, DockerFields());
   }
   if (backend == "node") {
     return JsonRecord(

@@ -16,7 +16,7 @@ inline constexpr std::string_view kGpuQuery =
 
 struct GpuSight {
   int index = 0;
-  std::string bus;                        // as BusOf
+  std::string bus;  // as BusOf
   std::optional<int> utilization_percent;
   std::optional<int64_t> uncorrected_errors;  // absent on cards without ECC
   bool operator==(const GpuSight&) const = default;

@@ -16,7 +16,6 @@
 #include "auth/digest.h"
 #include "auth/identity.h"
 #include "auth/secret_file.h"
-#include "backends/local/local_backend.h"
 #include "base/fault_point.h"
 #include "base/human_bytes.h"
 #include "base/status.h"
@@ -38,7 +37,6 @@ constexpr int64_t kFreeSpaceMark = int64_t{128} << 20;
 constexpr absl::Duration kInventoryLimit = absl::Seconds(30);
 constexpr size_t kNonceBytes = 16;
 constexpr size_t kPageKeyBytes = 32;
-constexpr char kLocalBackend[] = "local";
 
 // The state of the storage is not known: nothing may be decided any more. A restart reads what is there.
 [[noreturn]] void DieOfCommit(const absl::Status& status) {
@@ -67,23 +65,14 @@ void LogCollected(const absl::StatusOr<snapshot::Collected>& collected) {
   }
 }
 
-// Backends that executors name and this tpd does not have.
-std::vector<std::string> MissingBackends(const core::Registry& registry) {
-  std::set<std::string> missing;
-  for (const auto& [name, executor] : registry.executors) {
-    if (executor.backend != kLocalBackend) missing.insert(executor.backend);
-  }
-  return {missing.begin(), missing.end()};
-}
-
 // What the files say and this tpd does not do.
-void Warn(const core::Registry& registry) {
-  if (const auto missing = MissingBackends(registry); !missing.empty()) {
+void Warn(const core::Registry& registry, const Backends& backends) {
+  if (const auto missing = MissingBackends(registry, backends); !missing.empty()) {
     spdlog::warn("this tpd has no backend {}: steps that need it stay in QUEUED (BACKEND)", fmt::join(missing, ", "));
   }
 }
 
-void LogReload(const api::ReloadPlan& plan) {
+void LogReload(const api::ReloadPlan& plan, const Backends& backends) {
   std::vector<std::string> changes;
   changes.reserve(plan.changes.size());
   for (const config::Change& change : plan.changes) changes.push_back(change.text());
@@ -92,7 +81,7 @@ void LogReload(const api::ReloadPlan& plan) {
   if (!plan.restart_keys.empty()) {
     spdlog::warn("tpd.yaml: {} come into force with a restart", fmt::join(plan.restart_keys, ", "));
   }
-  if (!plan.changes.empty()) Warn(*plan.candidate);
+  if (!plan.changes.empty()) Warn(*plan.candidate, backends);
 }
 
 }  // namespace
@@ -127,7 +116,6 @@ Daemon::~Daemon() {
 
 absl::Status Daemon::LoadConfiguration() {
   TP_ASSIGN_OR_RETURN(configuration_, Configuration::Open(options_.config_directory));
-  Warn(*configuration_->registry());
   const std::string root = config().storage_root.empty() ? options_.data_directory + "/runs" : config().storage_root;
   TP_ASSIGN_OR_RETURN(storage_root_, PrepareDirectory(root));
   return absl::OkStatus();
@@ -193,14 +181,15 @@ absl::Status Daemon::EnterBootstrapToken() {
 }
 
 absl::Status Daemon::StartBackends() {
-  local::LocalOptions options;
-  options.deployment = config().deployment;
-  options.storage_root = storage_root_;
-  options.rank_binary = options_.rank_binary;
-  TP_ASSIGN_OR_RETURN(std::unique_ptr<local::LocalBackend> local, local::LocalBackend::Create(std::move(options)));
-  backends_[kLocalBackend] = std::move(local);
+  const std::shared_ptr<const core::Registry> registry = configuration_->registry();
+  TP_ASSIGN_OR_RETURN(backends_, MakeBackends(config(), *registry,
+                                              {.storage_root = storage_root_,
+                                               .data_directory = options_.data_directory,
+                                               .rank_binary = options_.rank_binary}));
+  Warn(*registry, backends_);
+  for (const auto& [name, backend] : backends_) backend->SetNodes(NodesOf(*registry, name));
   if (store_.restored) TP_RETURN_IF_ERROR(ReportStrangers());
-  std::map<std::string, std::shared_ptr<Backend>> lanes = backends_;
+  Backends lanes = backends_;
   lanes[loop::kStorageBackend] = std::make_shared<RunStorage>(storage_root_);
   driver::DriverCallbacks callbacks;
   callbacks.effect_answered = [this](int64_t outbox_id, loop::EffectResult result) {
@@ -431,7 +420,7 @@ void Daemon::StartWatching() {
 
 void Daemon::Reload() {
   const absl::Status status = configuration_->Reload([this](const api::ReloadPlan& plan) {
-    LogReload(plan);
+    LogReload(plan, backends_);
     if (!plan.changes.empty()) loop_thread_->Post(plan.candidate);
   });
   if (!status.ok()) spdlog::error("the configuration stays as it was: {}", Message(status));

@@ -20,6 +20,7 @@
 #include "notify/notifier.h"
 #include "snapshot/collector.h"
 #include "store/open.h"
+#include "tpd/backends.h"
 #include "tpd/checkpoint_scan.h"
 #include "tpd/config_watcher.h"
 #include "tpd/configuration.h"
@@ -116,7 +117,7 @@ class Daemon {
   std::set<std::string> measured_owners_;  // before this start
   std::unique_ptr<snapshot::Store> snapshots_;
   std::unique_ptr<snapshot::Collector> collector_;
-  std::map<std::string, std::shared_ptr<Backend>> backends_;
+  Backends backends_;
   std::unique_ptr<driver::Driver> driver_;
   std::unique_ptr<notify::Notifier> notifier_;  // null: its file cannot be used
   std::unique_ptr<loop::Loop> loop_;

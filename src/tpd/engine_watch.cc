@@ -11,7 +11,7 @@
 namespace tp::tpd {
 namespace {
 
-constexpr char kDocker[] = "docker";
+constexpr char kPoolBackend[] = "docker";
 constexpr char kNotInPool[] = "others: platform.docker.reserved_gpu_device_ids leaves it out";
 
 bool Launches(const core::Registry& registry, const core::Series& series, const std::string& backend) {
@@ -22,7 +22,7 @@ bool Launches(const core::Registry& registry, const core::Series& series, const 
   return false;
 }
 
-// Cards of each node that the backend launches on.
+// Cards of each node that the backend launches on; none where they are virtual.
 std::map<std::string, int> CardsOfNodes(const core::Registry& registry, const std::string& backend) {
   std::map<std::string, int> cards;
   for (const auto& [name, series] : registry.series) {
@@ -57,13 +57,25 @@ bool InPool(const config::DockerCards& cards, int card) {
 
 }  // namespace
 
+std::vector<RankHost> NodesOf(const core::Registry& registry, const std::string& backend) {
+  std::map<std::string, std::string> addresses;
+  for (const auto& [name, series] : registry.series) {
+    if (!Launches(registry, series, backend)) continue;
+    for (const core::Node& node : series.nodes) addresses[node.name] = node.address;
+  }
+  std::vector<RankHost> nodes;
+  nodes.reserve(addresses.size());
+  for (const auto& [name, address] : addresses) nodes.push_back({name, address});
+  return nodes;
+}
+
 std::vector<core::CardHeldElsewhere> HeldElsewhere(const core::Registry& registry, const std::string& backend,
                                                    const std::vector<ForeignCard>& foreign,
                                                    const config::DockerCards& docker_cards) {
   std::vector<core::CardHeldElsewhere> held;
   for (const auto& [node, cards] : CardsOfNodes(registry, backend)) {
     for (int card = 0; card < cards; ++card) {
-      if (backend == kDocker && !InPool(docker_cards, card)) {
+      if (backend == kPoolBackend && !InPool(docker_cards, card)) {
         held.push_back({{.node = node, .card = card}, kNotInPool});
         continue;
       }
@@ -119,6 +131,8 @@ void EngineWatch::LookAtCards(const core::Registry& registry, const std::string&
 void EngineWatch::Round() {
   const std::shared_ptr<const core::Registry> registry = options_.registry();
   for (const auto& [name, backend] : options_.backends) {
+    backend->SetNodes(NodesOf(*registry, name));
+    backend->ProbeNodes(absl::Now() + options_.limit);
     const auto foreign = backend->ForeignCards(absl::Now() + options_.limit);
     if (!foreign.ok()) {
       spdlog::debug("backend {} does not say who holds its cards: {}", name, Message(foreign.status()));

@@ -56,6 +56,9 @@ class EngineWatch {
   std::thread thread_;
 };
 
+// The registry's nodes on which the backend launches. Pure.
+std::vector<RankHost> NodesOf(const core::Registry& registry, const std::string& backend);
+
 // What a backend's nodes cannot give: what its engine says that others hold, and on docker what the machine's shared
 // pool leaves out. Pure.
 std::vector<core::CardHeldElsewhere> HeldElsewhere(const core::Registry& registry, const std::string& backend,

@@ -65,6 +65,7 @@ class NodesTest : public ServerTest {
   void SetUp() override {
     ServerTest::SetUp();
     stub_ = v1::NodeService::NewStub(channel());
+    registry_ = SampleRegistry();
   }
 
   std::unique_ptr<v1::NodeService::Stub> stub_;

@@ -337,7 +337,7 @@ TEST(Load, ProblemsOfBothFilesAreToldTogether) {
   const auto loaded = Load({.server = {"tpd.yaml", "a: 1\n"}, .registry = {"registry.yaml", "b: 1\n"}});
   EXPECT_EQ(Message(loaded.status()),
             "tpd.yaml:1:1: unknown key 'a' in tpd.yaml; there are server, storage, snapshots, scheduling, quotas, "
-            "notify, accounting, platform, jobs\n"
+            "notify, accounting, platform, backends, jobs\n"
             "registry.yaml:1:1: unknown key 'b' in registry.yaml; there are frameworks, series, profiles, recipes");
 }
 

@@ -34,7 +34,7 @@ void NodeWorld::RestartBackend() {
   backend_ = *std::move(created);
   std::vector<RankHost> hosts;
   for (int host = 1; host <= hosts_.count(); ++host) hosts.push_back({hosts_.Node(host), hosts_.Address(host)});
-  backend_->SetHosts(hosts);
+  backend_->SetNodes(hosts);
 }
 
 void NodeWorld::Place(LaunchSpec& spec) {

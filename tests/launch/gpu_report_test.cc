@@ -21,8 +21,8 @@ constexpr char kTwoCards[] =
 
 TEST(GpuReport, ReadsWhatIsThere) {
   const GpuReport report = ParseGpuQuery(kTwoCards);
-  EXPECT_THAT(report.cards, ElementsAre(GpuSight{0, "0000:07:00", 98, 0},
-                                        GpuSight{1, "0000:65:00", std::nullopt, std::nullopt}));
+  EXPECT_THAT(report.cards,
+              ElementsAre(GpuSight{0, "0000:07:00", 98, 0}, GpuSight{1, "0000:65:00", std::nullopt, std::nullopt}));
   EXPECT_THAT(report.faults, IsEmpty());
   EXPECT_THAT(FindBrokenCards(report, {}, 2), IsEmpty());
 }
@@ -32,8 +32,9 @@ TEST(GpuReport, ALostCardIsMissing) {
       "1, 00000000:65:00.0, 0, 0\r\n"
       "Unable to determine the device handle for GPU0000:07:00.0: GPU is lost.  Reboot the system\n");
   EXPECT_THAT(FindBrokenCards(report, {}, 2),
-              ElementsAre(BrokenCard{0, "nvidia-smi does not list it: Unable to determine the device handle for "
-                                        "GPU0000:07:00.0: GPU is lost.  Reboot the system"}));
+              ElementsAre(BrokenCard{0,
+                                     "nvidia-smi does not list it: Unable to determine the device handle for "
+                                     "GPU0000:07:00.0: GPU is lost.  Reboot the system"}));
 }
 
 TEST(GpuReport, NonsenseIsNoCard) {
@@ -61,8 +62,10 @@ TEST(Xids, AreFoundInTheKernelsLog) {
 
 TEST(Xids, OnlyThoseThatNeedServiceBreakACard) {
   const GpuReport report = ParseGpuQuery(kTwoCards);
-  EXPECT_THAT(FindBrokenCards(report, {{"0000:07:00", 31, "MMU Fault"}, {"0000:65:00", 79, "fallen off the bus"},
-                                       {"0000:99:00", 79, "of another machine"}},
+  EXPECT_THAT(FindBrokenCards(report,
+                              {{"0000:07:00", 31, "MMU Fault"},
+                               {"0000:65:00", 79, "fallen off the bus"},
+                               {"0000:99:00", 79, "of another machine"}},
                               2),
               ElementsAre(BrokenCard{1, "Xid 79: fallen off the bus"}));
 }
@@ -88,8 +91,7 @@ TEST_F(GpuToolTest, AsksTheCardsAndTheKernel) {
        "echo '0, 00000000:07:00.0, 0, 0'; echo '1, 00000000:65:00.0, 0, 0'; exit 15");
   EXPECT_THAT(*Find().FindBroken(2, Soon()), IsEmpty());
   Tool("dmesg", "echo 'NVRM: Xid (PCI:0000:65:00): 79, pid=1, GPU has fallen off the bus.'");
-  EXPECT_THAT(*Find().FindBroken(2, Soon()),
-              ElementsAre(BrokenCard{1, "Xid 79: pid=1, GPU has fallen off the bus."}));
+  EXPECT_THAT(*Find().FindBroken(2, Soon()), ElementsAre(BrokenCard{1, "Xid 79: pid=1, GPU has fallen off the bus."}));
   Tool("dmesg", "exit 1");
   EXPECT_THAT(*Find().FindBroken(2, Soon()), IsEmpty());
 }

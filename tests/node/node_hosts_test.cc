@@ -134,7 +134,7 @@ class Mended : public NodeHosts {
   ~Mended() override {
     for (const std::vector<std::string>& words : undo_) Hosts().Do(words);
     // Its connections were left; the next case begins when it answers again.
-    if (!undo_.empty()) world_.node().Probe(Soon());
+    if (!undo_.empty()) world_.node().ProbeNodes(Soon());
   }
   void Break(const std::vector<std::string>& words, const std::vector<std::string>& undo) {
     Hosts().Do(words);
@@ -230,7 +230,7 @@ TEST_F(Mended, AnotherHostKeyIsNeverTrusted) {
   }
   EXPECT_THAT(why, HasSubstr("refused: node7 shows another host key than known_hosts has"));
   Mend();
-  world_.node().Probe(Soon());
+  world_.node().ProbeNodes(Soon());
   EXPECT_EQ(Launch(Spec({7}, "exit 0")), "accepted");
 }
 
@@ -317,10 +317,10 @@ else:
 }
 
 TEST_F(NodeHosts, NodesTellsWhatWasSeenLast) {
-  world_.node().Probe(Soon());
-  const std::vector<NodeStatus> nodes = world_.node().Nodes();
+  world_.node().ProbeNodes(Soon());
+  const std::vector<NodeSight> nodes = world_.node().Nodes();
   ASSERT_EQ(nodes.size(), static_cast<size_t>(kHosts));
-  for (const NodeStatus& node : nodes) {
+  for (const NodeSight& node : nodes) {
     EXPECT_TRUE(node.reachable) << node.why;
     EXPECT_FALSE(node.boot_id.empty());
     ASSERT_TRUE(node.clock_offset);

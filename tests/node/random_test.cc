@@ -64,7 +64,7 @@ class Episode {
     backend_ = *std::move(created);
     std::vector<RankHost> hosts;
     for (int host = 0; host < kSimHosts; ++host) hosts.push_back(cluster_.HostOf(host));
-    backend_->SetHosts(hosts);
+    backend_->SetNodes(hosts);
   }
 
   static absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
@@ -88,7 +88,7 @@ class Episode {
 
   void MendAll() {
     for (int host = 0; host < kSimHosts; ++host) cluster_.Mend(host);
-    backend_->Probe(Soon());
+    backend_->ProbeNodes(Soon());
   }
 
   void Begin() {

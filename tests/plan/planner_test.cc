@@ -335,7 +335,8 @@ TEST_F(PlannerTest, ADrainedNodeStartsNothingSaysSoAndWakesWhoWaitsWhenItIsBack)
   const core::RunWithSteps& waits = Submit("ben", "h200:8");
   EXPECT_EQ(Look(), (std::vector<int64_t>{1, 2, 3}));
   for (const auto& [n, run] : runs_) {
-    if (run.steps[0].attempt) EXPECT_NE(run.steps[0].attempt->placement[0].ranks[0].node, "n1");
+    if (!run.steps[0].attempt) continue;
+    EXPECT_NE(run.steps[0].attempt->placement[0].ranks[0].node, "n1");
   }
   const auto verdicts = Verdicts(waits);
   ASSERT_EQ(verdicts.size(), 1u);

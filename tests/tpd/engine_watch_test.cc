@@ -38,7 +38,8 @@ std::vector<int> CardsOf(const std::vector<core::CardHeldElsewhere>& held) {
 }
 
 TEST(HeldElsewhere, NamesWhoHoldsThem) {
-  const auto held = HeldElsewhere(DockerRegistry(), "docker", {{.card = 2, .holder = "container trainer"}, {9, "x"}}, {});
+  const auto held =
+      HeldElsewhere(DockerRegistry(), "docker", {{.card = 2, .holder = "container trainer"}, {9, "x"}}, {});
   EXPECT_THAT(held, ElementsAre(core::CardHeldElsewhere{{.node = "gpu-1", .card = 2}, "container trainer"}));
   EXPECT_THAT(HeldElsewhere(DockerRegistry(), "local", {{.card = 2, .holder = "x"}}, {}), IsEmpty());
   EXPECT_THAT(HeldElsewhere(DockerRegistry(true), "docker", {{.card = 2, .holder = "x"}}, {}), IsEmpty());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <sstream>
 
 #include "backends/docker/json_access.h"
 
@@ -52,12 +53,20 @@ std::optional<int> CardOfDevice(const std::string& path) {
   return path.starts_with(kCardDevice) ? IntegerOf(std::string_view(path).substr(kCardDevice.size())) : std::nullopt;
 }
 
+// A card may be named by what only its driver knows (GPU-..., nvidia.com/gpu=all): then it could be any of them.
+void AddNamed(const std::string& name, int known, std::set<int>& cards) {
+  if (const auto card = IntegerOf(name)) {
+    cards.insert(*card);
+    return;
+  }
+  for (int card = 0; card < known; ++card) cards.insert(card);
+}
+
 void AddRequested(const Json& request, int known, std::set<int>& cards) {
   const Json& ids = At(request, "DeviceIDs");
   if (ids.is_array() && !ids.empty()) {
     for (const Json& id : ids) {
-      if (!id.is_string()) continue;
-      if (const auto card = IntegerOf(id.get<std::string>())) cards.insert(*card);
+      AddNamed(id.is_string() ? id.get<std::string>() : std::string(), known, cards);
     }
     return;
   }
@@ -65,6 +74,19 @@ void AddRequested(const Json& request, int known, std::set<int>& cards) {
   const Json& count = At(request, "Count");
   const int wanted = count.is_number_integer() ? count.get<int>() : 0;
   for (int card = 0; card < known && (wanted < 0 || card < wanted); ++card) cards.insert(card);
+}
+
+// As the runtime for cards reads it: `all`, `none`, or a list of names.
+void AddVisible(const Json& env, int known, std::set<int>& cards) {
+  constexpr std::string_view kName = "NVIDIA_VISIBLE_DEVICES=";
+  if (!env.is_array()) return;
+  for (const Json& entry : env) {
+    if (!entry.is_string() || !entry.get_ref<const std::string&>().starts_with(kName)) continue;
+    std::istringstream list(entry.get<std::string>().substr(kName.size()));
+    for (std::string one; std::getline(list, one, ',');) {
+      if (one != "none" && one != "void") AddNamed(one, known, cards);
+    }
+  }
 }
 
 }  // namespace
@@ -136,9 +158,10 @@ std::vector<ForeignCard> CardsHeldBy(std::string_view inspect_json, int known) {
   }
   if (const Json& devices = At(host, "Devices"); devices.is_array()) {
     for (const Json& device : devices) {
-      if (const auto card = CardOfDevice(TextAt(device, "PathInContainer"))) cards.insert(*card);
+      if (const auto card = CardOfDevice(TextAt(device, "PathOnHost"))) cards.insert(*card);
     }
   }
+  if (TextAt(host, "Runtime") == "nvidia") AddVisible(At(At(item, "Config"), "Env"), known, cards);
   std::vector<ForeignCard> held;
   for (const int card : cards) held.push_back({card, "container " + WithoutSlash(TextAt(item, "Name"))});
   return held;

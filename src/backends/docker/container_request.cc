@@ -19,8 +19,14 @@ using Ordered = nlohmann::ordered_json;
 
 constexpr int64_t kNanosPerCpu = 1'000'000'000;
 constexpr std::string_view kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+constexpr std::string_view kHostNetwork = "host";
 
 bool IsOwnNetwork(const std::string& network) { return network.empty() || network == "bridge"; }
+
+// Whether its containers find each other by aliases.
+bool NeedsNames(const LaunchSpec& spec, const ExecutorConfig& config) {
+  return spec.ranks.size() > 1 && config.network != kHostNetwork;
+}
 
 // A name that other containers can find a rank by.
 bool IsName(const std::string& address) {
@@ -54,16 +60,26 @@ std::string Hex(std::string_view bytes) {
 
 bool HasTextWords(const LaunchSpec& spec) { return std::all_of(spec.argv.begin(), spec.argv.end(), IsText); }
 
+// What is so on the node and otherwise in its container: the cards' numbers, and the address by which the one
+// container of a job reaches itself.
+std::string ValueInside(const std::string& name, const std::string& value, const LaunchSpec& spec,
+                        const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
+  if (name == kVisibleDevices && site.nvidia_runtime && HasDevices(spec, rank)) {
+    return Visible(rank.placement.cards.size());
+  }
+  const bool alone = spec.ranks.size() == 1 && config.network != kHostNetwork;
+  return alone && (name == "MASTER_ADDR" || name == "PET_MASTER_ADDR" || name == "TP_HEAD_ADDR") ? "127.0.0.1" : value;
+}
+
 // What is no text goes as hex (docs/launch-contract.md).
-Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const Site& site) {
+Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
   Ordered env = Ordered::array();
   if (!HasTextWords(spec)) env.push_back("TP_RANK_HEX_ARGV=1");
   for (const auto& [name, value] : rank.env) {
-    const bool renumbered = name == kVisibleDevices && site.nvidia_runtime && HasDevices(spec, rank);
     if (!IsText(value)) {
       env.push_back(fmt::format("TP_RANK_HEX_{}={}", name, Hex(value)));
     } else {
-      env.push_back(fmt::format("{}={}", name, renumbered ? Visible(rank.placement.cards.size()) : value));
+      env.push_back(fmt::format("{}={}", name, ValueInside(name, value, spec, rank, config, site)));
     }
   }
   return env;
@@ -155,14 +171,14 @@ Ordered BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorCon
   }
   AddCards(spec, rank, site, host);
   Ordered body = {{"Image", spec.image.empty() ? config.image : spec.image},
-               {"Entrypoint", Ordered::array({site.rank_binary})},
-               {"Cmd", command},
-               {"Env", EnvOf(spec, rank, site)},
-               {"User", config.user.empty() ? site.user : config.user},
-               {"WorkingDir", "/"},
-               {"Labels", LabelsOf(spec, rank, site)},
-               {"StopSignal", "SIGTERM"},
-               {"HostConfig", host}};
+                  {"Entrypoint", Ordered::array({site.rank_binary})},
+                  {"Cmd", command},
+                  {"Env", EnvOf(spec, rank, config, site)},
+                  {"User", config.user.empty() ? site.user : config.user},
+                  {"WorkingDir", "/"},
+                  {"Labels", LabelsOf(spec, rank, site)},
+                  {"StopSignal", "SIGTERM"},
+                  {"HostConfig", host}};
   if (!network.empty()) {
     const Ordered aliases = Ordered::array({rank.placement.address});
     body["NetworkingConfig"] = {{"EndpointsConfig", {{network, {{"Aliases", aliases}}}}}};
@@ -201,7 +217,9 @@ absl::StatusOr<ExecutorConfig> ParseExecutorConfig(const std::string& json, cons
   return parsed;
 }
 
-std::string ContainerName(const std::string& key, int pool, int rank) { return fmt::format("{}-{}-{}", key, pool, rank); }
+std::string ContainerName(const std::string& key, int pool, int rank) {
+  return fmt::format("{}-{}-{}", key, pool, rank);
+}
 
 std::string JobNetwork(const LaunchSpec& spec, const ExecutorConfig& config) {
   return spec.ranks.size() > 1 && IsOwnNetwork(config.network) ? fmt::format("{}-{}", spec.key, spec.nonce) : "";
@@ -218,7 +236,8 @@ std::string NetworkBody(const LaunchSpec& spec, const std::string& name, const s
 absl::Status CheckForContainers(const LaunchSpec& spec, const ExecutorConfig& config) {
   if (spec.image.empty() && config.image.empty()) {
     return InvalidArgument(
-        "image: a container needs one: tp submit --image, or `image` in the config of executor {} for all", spec.executor);
+        "image: a container needs one: tp submit --image, or `image` in the config of executor {} for all",
+        spec.executor);
   }
   TP_RETURN_IF_ERROR(launch::CheckSpec(spec));
   std::set<std::string> names;
@@ -227,7 +246,14 @@ absl::Status CheckForContainers(const LaunchSpec& spec, const ExecutorConfig& co
       if (!IsText(name)) return InvalidArgument("env: a name that is not UTF-8 cannot be given to a container");
     }
     if (rank.pool != 0) return InvalidArgument("ranks: the docker backend runs one pool, not several");
-    if (JobNetwork(spec, config).empty()) continue;
+    if (!NeedsNames(spec, config)) continue;
+    if (!IsOwnNetwork(config.network)) {
+      return InvalidArgument(
+          "network: {}: the containers of a job find each other on a network of its own or on the host's: leave it "
+          "out, "
+          "or set network: host",
+          config.network);
+    }
     if (!IsName(rank.placement.address) || !names.insert(rank.placement.address).second) {
       return InvalidArgument(
           "ranks: the containers of a job find each other by the addresses of its nodes, and '{}' is no name of one "

@@ -27,8 +27,8 @@ absl::StatusOr<ExecutorConfig> ParseExecutorConfig(const std::string& json, cons
 struct Site {
   std::string deployment;
   std::string storage_root;
-  std::string rank_binary;   // as the containers see it
-  std::string user;          // UID:GID of tpd
+  std::string rank_binary;  // as the containers see it
+  std::string user;         // UID:GID of tpd
   bool nvidia_runtime = false;
   std::vector<std::string> devices;  // that every rank with cards gets besides them, where there is no runtime
   std::string device_directory = "/dev";

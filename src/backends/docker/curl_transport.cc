@@ -18,6 +18,7 @@ constexpr std::string_view kTcp = "tcp://";
 constexpr size_t kMaxAnswerBytes = size_t{64} << 20;
 constexpr absl::Duration kConnectLimit = absl::Seconds(5);
 constexpr int kFirstError = 400;
+constexpr int kNoSuchThing = 404;
 
 void InitializeCurl() {
   static std::once_flag once;
@@ -45,8 +46,8 @@ struct CurlTransport::Exchange {
 
   static int Progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     auto& exchange = *static_cast<Exchange*>(self);
-    const bool over = exchange.cancelled || absl::Now() > exchange.deadline ||
-                      absl::Now() - exchange.last_byte > exchange.idle;
+    const bool over =
+        exchange.cancelled || absl::Now() > exchange.deadline || absl::Now() - exchange.last_byte > exchange.idle;
     return over ? 1 : 0;
   }
 
@@ -64,8 +65,7 @@ absl::StatusOr<std::unique_ptr<CurlTransport>> CurlTransport::Create(EngineAddre
   const std::string& host = address.host;
   if (host.starts_with(kUnix) && host.size() > kUnix.size() + 1) {
     std::string socket = host.substr(kUnix.size());
-    return std::unique_ptr<CurlTransport>(
-        new CurlTransport(std::move(address), std::move(socket), "http://localhost"));
+    return std::unique_ptr<CurlTransport>(new CurlTransport(std::move(address), std::move(socket), "http://localhost"));
   }
   if (host.starts_with(kTcp) && host.size() > kTcp.size()) {
     std::string base = fmt::format("{}://{}", address.tls_ca.empty() ? "http" : "https", host.substr(kTcp.size()));
@@ -154,7 +154,9 @@ absl::Status CurlTransport::Stream(const EngineRequest& request, absl::Duration 
   curl_easy_getinfo(exchange.curl, CURLINFO_RESPONSE_CODE, &code);
   if (!rest.empty() && code < kFirstError) line(rest);
   if (code < kFirstError) return absl::OkStatus();
-  return Error(absl::StatusCode::kUnknown, "the docker engine answered {}: {}", code, rest);
+  // 404: there is none. The others may pass.
+  const absl::StatusCode kind = code == kNoSuchThing ? absl::StatusCode::kUnknown : absl::StatusCode::kUnavailable;
+  return Error(kind, "the docker engine answered {}: {}", code, rest);
 }
 
 }  // namespace tp::docker

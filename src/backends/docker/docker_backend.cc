@@ -29,6 +29,7 @@ constexpr absl::Duration kInspectLimit = absl::Seconds(5);
 constexpr absl::Duration kRunnerPatience = absl::Seconds(10);  // before the engine itself kills
 constexpr absl::Duration kAfterOutage = absl::Seconds(15);
 constexpr absl::Duration kEventsPause = absl::Seconds(2);
+constexpr absl::Duration kPullAgainAfter = absl::Seconds(5);
 constexpr absl::Duration kRemovePoll = absl::Milliseconds(50);
 constexpr size_t kMaxOutages = 64;
 constexpr mode_t kRunnerMode = 0755;
@@ -126,8 +127,7 @@ absl::StatusOr<std::unique_ptr<DockerBackend>> DockerBackend::CreateOver(DockerO
   }
   TP_RETURN_IF_ERROR(launch::ProbeStorage(options.storage_root));
   TP_ASSIGN_OR_RETURN(std::string runner, LayDownRunner(options.rank_binary, options.storage_root));
-  return std::unique_ptr<DockerBackend>(
-      new DockerBackend(std::move(options), std::move(runner), std::move(transport)));
+  return std::unique_ptr<DockerBackend>(new DockerBackend(std::move(options), std::move(runner), std::move(transport)));
 }
 
 namespace {
@@ -209,11 +209,12 @@ void DockerBackend::FollowEvents() {
                       })
         .IgnoreError();
     std::unique_lock lock(mutex_);
-    if (stopping_changed_.wait_for(lock, absl::ToChronoMilliseconds(kEventsPause), [this] { return stopping_; })) return;
+    if (stopping_changed_.wait_for(lock, absl::ToChronoMilliseconds(kEventsPause), [this] { return stopping_; }))
+      return;
   }
 }
 
-std::shared_ptr<DockerBackend::Entry> DockerBackend::EntryOf(const AttemptTarget& target) {
+std::shared_ptr<DockerBackend::Entry> DockerBackend::FindEntry(const std::string& key) {
   const absl::Time now = absl::Now();
   const std::lock_guard lock(mutex_);
   if (now - dropped_at_ >= kForgetEvery) {
@@ -222,10 +223,16 @@ std::shared_ptr<DockerBackend::Entry> DockerBackend::EntryOf(const AttemptTarget
       return item.second.use_count() == 1 && now - item.second->used_at > kForgetAfter;
     });
   }
-  std::shared_ptr<Entry>& entry = entries_[target.key];
+  std::shared_ptr<Entry>& entry = entries_[key];
   if (!entry) entry = std::make_shared<Entry>();
   entry->used_at = now;
-  const std::lock_guard entry_lock(entry->mutex);
+  return entry;
+}
+
+// Apart from the map's lock: storage that hangs under one attempt holds up no other.
+std::shared_ptr<DockerBackend::Entry> DockerBackend::EntryOf(const AttemptTarget& target) {
+  std::shared_ptr<Entry> entry = FindEntry(target.key);
+  const std::lock_guard lock(entry->mutex);
   if (!entry->containers || !entry->containers->IsAbout(target)) {
     entry->containers = std::make_unique<TrackedContainers>(place_, target);
   }
@@ -314,15 +321,31 @@ LaunchResult DockerBackend::Launch(const LaunchSpec& spec, absl::Time deadline) 
   return result;
 }
 
+// What an engine or registry cannot do for now is tried again until the deadline.
+absl::Status DockerBackend::PullUntil(const std::string& image, absl::Time deadline, Entry& entry) {
+  const auto tell = [&entry, &image](const std::string& words) {
+    const std::lock_guard lock(entry.mutex);
+    entry.launch.words = fmt::format("pulling image {}: {}", image, words);
+    return entry.called_off;
+  };
+  for (;;) {
+    const absl::Status pulled = engine_.Pull(image, deadline, tell);
+    if (pulled.ok() || absl::IsUnknown(pulled)) return pulled;
+    const std::string words(Message(pulled));
+    if (absl::Now() + kPullAgainAfter > deadline) return Error(absl::StatusCode::kUnknown, "{}", words);
+    if (tell(words)) return pulled;
+    std::unique_lock lock(mutex_);
+    if (stopping_changed_.wait_for(lock, absl::ToChronoMilliseconds(kPullAgainAfter), [this] { return stopping_; })) {
+      return pulled;
+    }
+  }
+}
+
 // Should tpd end meanwhile, nothing of the attempt exists: it is launched again.
 void DockerBackend::PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig& config,
                                    const std::shared_ptr<Entry>& entry) {
   const std::string image = spec.image.empty() ? config.image : spec.image;
-  const absl::Status pulled =
-      engine_.Pull(image, absl::Now() + config.image_pull_deadline, [&entry, &image](const std::string& progress) {
-        const std::lock_guard lock(entry->mutex);
-        entry->launch.words = fmt::format("pulling image {}: {}", image, progress);
-      });
+  const absl::Status pulled = PullUntil(image, absl::Now() + config.image_pull_deadline, *entry);
   bool called_off = false;
   {
     const std::lock_guard lock(entry->mutex);
@@ -331,8 +354,8 @@ void DockerBackend::PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig&
     called_off = entry->called_off || (claim.ok() && *claim == Claim::kFenced);
     if (absl::IsUnknown(pulled)) {
       entry->launch.image_failure =
-          fmt::format("image {} cannot be pulled: {}; correct its name, or ask an admin for the registry's login", image,
-                      Message(pulled));
+          fmt::format("image {} cannot be pulled: {}; correct its name, or ask an admin whether the engine may pull it",
+                      image, Message(pulled));
     }
   }
   if (pulled.ok() && !called_off) LaunchContainers(spec, config, *entry, absl::Now() + kLaunchLimit);
@@ -512,21 +535,28 @@ absl::Status DockerBackend::SignalRanks(const AttemptTarget& target, Entry& entr
     TP_ASSIGN_OR_RETURN(ranks, entry.containers->RanksToSignal());
     by_engine = level == StopLevel::kKill && entry.killed_at && absl::Now() - *entry.killed_at > kRunnerPatience;
   }
+  if (by_engine) return KillContainers(target.key, deadline);
   absl::Status first;
   for (const auto& [pool, rank] : ranks) {
     const std::string name = ContainerName(target.key, pool, rank);
     ReachFaultPoint(FaultPoint::kBeforeRankSignal);
-    if (by_engine) {
-      // A runner that does not see to it: the end of its first process is that of a container.
-      const auto killed = engine_.Kill(name, "SIGKILL", deadline);
-      if (!killed.ok()) first.Update(killed.status());
-    } else {
-      first.Update(SignalInside(name,
-                                {rank_in_storage_, "signal", target.attempt_dir, std::to_string(pool),
-                                 std::to_string(rank), NameOf(level)},
-                                deadline));
-    }
+    first.Update(SignalInside(
+        name,
+        {rank_in_storage_, "signal", target.attempt_dir, std::to_string(pool), std::to_string(rank), NameOf(level)},
+        deadline));
     ReachFaultPoint(FaultPoint::kAfterRankSignal);
+  }
+  return first;
+}
+
+// Of runners that do not see to it, whatever they hang in: the end of its first process is that of a container.
+absl::Status DockerBackend::KillContainers(const std::string& key, absl::Time deadline) {
+  TP_ASSIGN_OR_RETURN(const std::vector<Container> left, engine_.List({LabelOf(kKeyLabel, key)}, false, deadline));
+  absl::Status first;
+  for (const Container& container : left) {
+    if (container.state == ContainerState::kActive) {
+      first.Update(engine_.Kill(container.id, "SIGKILL", deadline).status());
+    }
   }
   return first;
 }
@@ -544,22 +574,24 @@ absl::Status DockerBackend::SignalInside(const std::string& name, const std::vec
 }
 
 absl::Status DockerBackend::Remove(const AttemptTarget& target, absl::Time deadline) {
+  std::shared_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
-    const auto entry = entries_.find(target.key);
-    if (entry != entries_.end()) {
-      const std::lock_guard entry_lock(entry->second->mutex);
-      entry->second->called_off = true;  // for a pull that is under way
-      entries_.erase(entry);
+    if (const auto found = entries_.find(target.key); found != entries_.end()) {
+      entry = std::move(found->second);
+      entries_.erase(found);
     }
+  }
+  if (entry) {
+    const std::lock_guard lock(entry->mutex);
+    entry->called_off = true;  // for a pull that is under way
   }
   TP_RETURN_IF_ERROR(RemoveContainers({LabelOf(kKeyLabel, target.key)}, deadline));
   return RemoveNetworks(target.key, deadline);
 }
 
 absl::Status DockerBackend::RemoveNetworks(const std::string& key, absl::Time deadline) {
-  TP_ASSIGN_OR_RETURN(const std::vector<std::string> networks,
-                      engine_.ListNetworks(LabelOf(kKeyLabel, key), deadline));
+  TP_ASSIGN_OR_RETURN(const std::vector<std::string> networks, engine_.ListNetworks(LabelOf(kKeyLabel, key), deadline));
   for (const std::string& id : networks) {
     TP_ASSIGN_OR_RETURN(const EngineAnswer removed, engine_.RemoveNetwork(id, deadline));
     if (!removed.done() && removed.kind != EngineAnswer::Kind::kMissing) {

@@ -66,12 +66,13 @@ class DockerBackend final : public Backend {
     std::unique_ptr<TrackedContainers> containers;
     LaunchProgress launch;
     absl::Time launched_at = absl::InfinitePast();  // when this process was done with it
-    bool called_off = false;  // nothing more is created or started
+    bool called_off = false;                        // nothing more is created or started
     std::optional<absl::Time> killed_at;
     absl::Time used_at;
   };
 
   DockerBackend(DockerOptions options, std::string rank_in_storage, std::unique_ptr<EngineTransport> transport);
+  std::shared_ptr<Entry> FindEntry(const std::string& key);
   std::shared_ptr<Entry> EntryOf(const AttemptTarget& target);
   absl::StatusOr<Site> SiteNow(absl::Time deadline);
   LaunchResult LaunchContainers(const LaunchSpec& spec, const ExecutorConfig& config, Entry& entry,
@@ -83,6 +84,8 @@ class DockerBackend final : public Backend {
   LaunchResult CallOff(const LaunchSpec& spec, LaunchResult result, absl::Time deadline);
   void PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig& config, const std::shared_ptr<Entry>& entry);
   absl::Status SignalRanks(const AttemptTarget& target, Entry& entry, StopLevel level, absl::Time deadline);
+  absl::Status KillContainers(const std::string& key, absl::Time deadline);
+  absl::Status PullUntil(const std::string& image, absl::Time deadline, Entry& entry);
   absl::Status SignalInside(const std::string& name, const std::vector<std::string>& argv, absl::Time deadline);
   absl::Status RemoveContainers(const std::vector<std::string>& labels, absl::Time deadline);
   absl::Status RemoveNetworks(const std::string& key, absl::Time deadline);

@@ -42,9 +42,7 @@ std::optional<int> MinorOf(std::string_view version) {
   return minor;
 }
 
-std::string FilterQuery(const std::vector<std::string>& labels) {
-  return UrlEncode(Json({{"label", labels}}).dump());
-}
+std::string FilterQuery(const std::vector<std::string>& labels) { return UrlEncode(Json({{"label", labels}}).dump()); }
 
 absl::Status Broken(std::string_view what) {
   return Unavailable("the docker engine's answer about {} cannot be read: is it a docker engine?", what);
@@ -117,7 +115,7 @@ absl::StatusOr<EngineFacts> Engine::Facts(absl::Time deadline) {
   }
   TP_ASSIGN_OR_RETURN(const EngineResponse info, transport_.Send({"GET", "/info", ""}, deadline));
   const Json about = Json::parse(info.body, nullptr, false);
-  if (!about.is_object()) return Broken("itself");
+  if (info.status != 200 || !about.is_object()) return Broken("itself");
   const auto runtimes = about.find("Runtimes");
   facts.nvidia_runtime = runtimes != about.end() && runtimes->is_object() && runtimes->contains("nvidia");
   return facts;
@@ -132,8 +130,7 @@ absl::StatusOr<EngineAnswer> Engine::Start(const std::string& name, absl::Time d
 }
 
 absl::StatusOr<EngineAnswer> Engine::Kill(const std::string& name, const std::string& signal, absl::Time deadline) {
-  return Call({"POST", fmt::format("/containers/{}/kill?signal={}", UrlEncode(name), UrlEncode(signal)), ""},
-              deadline);
+  return Call({"POST", fmt::format("/containers/{}/kill?signal={}", UrlEncode(name), UrlEncode(signal)), ""}, deadline);
 }
 
 absl::StatusOr<EngineAnswer> Engine::Remove(const std::string& name, absl::Time deadline) {
@@ -158,8 +155,7 @@ absl::StatusOr<std::optional<Inspected>> Engine::Inspect(const std::string& name
 
 absl::StatusOr<std::vector<Container>> Engine::List(const std::vector<std::string>& labels, bool running,
                                                     absl::Time deadline) {
-  const std::string path =
-      fmt::format("/containers/json?all={}&filters={}", running ? 0 : 1, FilterQuery(labels));
+  const std::string path = fmt::format("/containers/json?all={}&filters={}", running ? 0 : 1, FilterQuery(labels));
   TP_ASSIGN_OR_RETURN(const EngineResponse response, transport_.Send({"GET", path, ""}, deadline));
   if (response.status != 200) return Unavailable("the docker engine: {}", WordsOf(response));
   std::optional<std::vector<Container>> containers = ParseContainerList(response.body);
@@ -184,9 +180,9 @@ absl::StatusOr<std::optional<int>> Engine::Execute(const std::string& name, cons
     TP_ASSIGN_OR_RETURN(const EngineResponse state, transport_.Send({"GET", path + "/json", ""}, deadline));
     if (state.status == kNotFound) return std::optional<int>();  // it went with its container
     const Json json = Json::parse(state.body, nullptr, false);
-    if (!json.is_object() || !json.contains("Running")) return Broken("a program in a container");
-    if (!json["Running"].get<bool>() && json["ExitCode"].is_number_integer()) {
-      return std::optional<int>(json["ExitCode"].get<int>());
+    if (!At(json, "Running").is_boolean()) return Broken("a program in a container");
+    if (!At(json, "Running").get<bool>() && At(json, "ExitCode").is_number_integer()) {
+      return std::optional<int>(At(json, "ExitCode").get<int>());
     }
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(kExecutePoll));
   }
@@ -205,17 +201,20 @@ absl::Status Engine::Pull(const std::string& image, absl::Time deadline,
                           const std::function<void(std::string)>& progress) {
   PullProgress so_far;
   std::string error;
+  std::string message;  // of an answer that is an error as a whole
   const auto line = [&](std::string_view text) {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_object()) error = TextAt(json, "error");
+    if (json.is_object()) message = TextAt(json, "message");
     if (error.empty() && json.is_object()) progress(so_far.Take(json));
     return error.empty() && absl::Now() < deadline;
   };
   // Without a tag the engine would fetch every one that there is.
-  const bool tagged = image.find('@') != std::string::npos || image.find(':', image.rfind('/') + 1) != std::string::npos;
-  const std::string path =
-      fmt::format("/images/create?fromImage={}", UrlEncode(tagged ? image : image + ":latest"));
-  TP_RETURN_IF_ERROR(transport_.Stream({"POST", path, ""}, kPullIdle, line));
+  const bool tagged =
+      image.find('@') != std::string::npos || image.find(':', image.rfind('/') + 1) != std::string::npos;
+  const std::string path = fmt::format("/images/create?fromImage={}", UrlEncode(tagged ? image : image + ":latest"));
+  const absl::Status status = transport_.Stream({"POST", path, ""}, kPullIdle, line);
+  if (!status.ok()) return message.empty() ? status : Error(status.code(), "{}", message);
   if (!error.empty()) return Error(absl::StatusCode::kUnknown, "{}", error);
   if (absl::Now() >= deadline) return Error(absl::StatusCode::kUnknown, "it did not arrive in time");
   return absl::OkStatus();

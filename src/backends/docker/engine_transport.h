@@ -31,7 +31,8 @@ class EngineTransport {
   virtual absl::StatusOr<EngineResponse> Send(const EngineRequest& request, absl::Time deadline) = 0;
 
   // Hands over an answer line by line as it comes, until it ends, `line` gives false, or Cancel. `idle`: how long
-  // nothing may come. The status is that of the exchange; an HTTP error is UNKNOWN with the engine's words.
+  // nothing may come. The status is that of the exchange; HTTP's 404 is UNKNOWN, another of its errors UNAVAILABLE,
+  // with the engine's words.
   virtual absl::Status Stream(const EngineRequest& request, absl::Duration idle,
                               const std::function<bool(std::string_view line)>& line) = 0;
 

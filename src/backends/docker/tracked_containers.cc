@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "launch/attempt_dir.h"
 
 namespace tp::docker {
 namespace {
@@ -35,9 +36,7 @@ bool AnyIs(const std::map<RankKey, Container>& seen, ContainerState state) {
 }  // namespace
 
 TrackedContainers::TrackedContainers(const SharedPlace& place, const AttemptTarget& target)
-    : place_(place),
-      target_(target),
-      reader_(target.key, target.attempt_dir, target.ranks_per_pool, place.reader) {}
+    : place_(place), target_(target), reader_(target.key, target.attempt_dir, target.ranks_per_pool, place.reader) {}
 
 bool TrackedContainers::IsAbout(const AttemptTarget& target) const {
   return target.attempt_dir == target_.attempt_dir && target.ranks_per_pool == target_.ranks_per_pool;
@@ -73,8 +72,11 @@ Observation TrackedContainers::Observe(const std::string& nonce, const std::map<
   LookForIdle(seen);
   const Claim claim = ClaimOf(*files_, nonce);
   if (claim == Claim::kNone) return Unclaimed(nonce, seen, launch);
+  CloseFenceOfCutShort(launch);
   Present present = Owned(claim, seen, launch);
-  if (present.freed && claim != Claim::kFenced) TellEnd(present, seen, inspect, in_outage);
+  if (present.freed && claim != Claim::kFenced && !TellEnd(present, seen, inspect, in_outage)) {
+    return Unknown{"the engine does not say how its containers ended"};
+  }
   return present;
 }
 
@@ -100,7 +102,8 @@ Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::ma
   bool on_its_way = launch.under_way || AnyIs(seen, ContainerState::kActive);
   for (size_t i = 0; i < looks_.size() && !on_its_way; ++i) {
     const Container* const container = Find(seen, files_->ranks[i]);
-    on_its_way = container != nullptr && container->state == ContainerState::kCreated && !CannotStart(i);
+    on_its_way = container != nullptr && container->state == ContainerState::kCreated && !files_->fence_closed &&
+                 !IdleForLong(i);
   }
   if (on_its_way) {
     present.phase = EnginePhase::kWaiting;
@@ -131,9 +134,23 @@ void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen) {
   }
 }
 
-bool TrackedContainers::CannotStart(size_t index) const {
+bool TrackedContainers::IdleForLong(size_t index) const {
   const std::optional<absl::Time> since = looks_[index].idle_since;
-  return files_->fence_closed || (since && absl::Now() - *since >= kOrdersInFlight);
+  return since && absl::Now() - *since >= kOrdersInFlight;
+}
+
+// What has not claimed could still be started by an order that is late: only a closed fence keeps its job from running.
+bool TrackedContainers::CannotStart(size_t index) const {
+  return files_->fence_closed || (files_->ranks[index].claim && IdleForLong(index));
+}
+
+// A launch that was cut short leaves ranks that nobody starts any more.
+void TrackedContainers::CloseFenceOfCutShort(const LaunchProgress& progress) const {
+  for (size_t i = 0; i < looks_.size() && !progress.under_way && !files_->fence_closed; ++i) {
+    if (files_->ranks[i].claim || !IdleForLong(i)) continue;
+    launch::CloseFence(target_.attempt_dir).IgnoreError();
+    return;
+  }
 }
 
 Tree TrackedContainers::TreeOf(size_t index, const std::map<RankKey, Container>& seen,
@@ -167,7 +184,8 @@ Present TrackedContainers::Owned(Claim claim, const std::map<RankKey, Container>
   return present;
 }
 
-void TrackedContainers::TellEnd(Present& present, const std::map<RankKey, Container>& seen,
+// False: a rank left no record, and the engine did not say how its container ended.
+bool TrackedContainers::TellEnd(Present& present, const std::map<RankKey, Container>& seen,
                                 const std::function<std::optional<Inspected>(const std::string& id)>& inspect,
                                 const std::function<bool(absl::Time at)>& in_outage) {
   size_t zeros = 0;
@@ -177,6 +195,7 @@ void TrackedContainers::TellEnd(Present& present, const std::map<RankKey, Contai
     if (container == nullptr) continue;
     if (!looks_[i].ended || looks_[i].ended->container.id != container->id) looks_[i].ended = inspect(container->id);
     const std::optional<Inspected>& ended = looks_[i].ended;
+    if (!ended && !rank.ended) return false;
     if (!ended) continue;
     const EngineEnd end = EndOf(*ended, in_outage(ended->finished_at));
     if (end == EngineEnd::kOutOfMemory) present.engine_end = end;
@@ -188,6 +207,7 @@ void TrackedContainers::TellEnd(Present& present, const std::map<RankKey, Contai
     }
   }
   if (zeros == looks_.size() && present.engine_end == EngineEnd::kNone) present.engine_end = EngineEnd::kExitedZero;
+  return true;
 }
 
 bool TrackedContainers::StorageIsThere() const {

@@ -67,10 +67,12 @@ class TrackedContainers {
   Present Owned(Claim claim, const std::map<RankKey, Container>& seen, const LaunchProgress& launch) const;
   Tree TreeOf(size_t index, const std::map<RankKey, Container>& seen, const LaunchProgress& launch) const;
   void LookForIdle(const std::map<RankKey, Container>& seen);
+  bool IdleForLong(size_t index) const;
   bool CannotStart(size_t index) const;
+  void CloseFenceOfCutShort(const LaunchProgress& progress) const;
   bool AnyWithoutRecord(const std::map<RankKey, Container>& seen) const;
   bool StorageIsThere() const;
-  void TellEnd(Present& present, const std::map<RankKey, Container>& seen,
+  bool TellEnd(Present& present, const std::map<RankKey, Container>& seen,
                const std::function<std::optional<Inspected>(const std::string& id)>& inspect,
                const std::function<bool(absl::Time at)>& in_outage);
   std::vector<RankObservation> Ranks() const;

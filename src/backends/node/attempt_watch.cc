@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "base/status.h"
+#include "launch/attempt_dir.h"
 
 namespace tp::node {
 namespace {
@@ -57,6 +58,10 @@ absl::StatusOr<std::vector<AttemptWatch::Question>> AttemptWatch::Begin() {
     seen_[i].reason.clear();
     seen_[i].started_elsewhere = false;
     if (rank.ended || seen_[i].gone) continue;
+    if (target_.hosts[i].declared_dead) {
+      LeaveToItself(i);
+      continue;
+    }
     Question question{.rank = i, .host = target_.hosts[i], .runner = {}, .marks = !rank.claim};
     if (rank.claim) {
       question.runner = RankQuestion{0,
@@ -70,6 +75,14 @@ absl::StatusOr<std::vector<AttemptWatch::Question>> AttemptWatch::Begin() {
     questions.push_back(std::move(question));
   }
   return questions;
+}
+
+// DESIGN 5.11: it counts as gone although nobody has seen that. Should its machine come back, the runner finds the
+// fence closed at its next heartbeat and ends its tree.
+void AttemptWatch::LeaveToItself(size_t rank) {
+  launch::CloseFence(target_.attempt_dir).IgnoreError();
+  seen_[rank].gone = true;
+  seen_[rank].gone_at = absl::InfinitePast();
 }
 
 Observation AttemptWatch::Judge(const std::string& nonce, const std::map<size_t, Answer>& answers) {
@@ -220,6 +233,11 @@ Observation AttemptWatch::JudgeOwned(const std::string& nonce, const std::map<si
   present.freed = std::all_of(present.ranks.begin(), present.ranks.end(),
                               [](const RankObservation& rank) { return rank.tree == Tree::kGone; });
   present.phase = present.freed ? EnginePhase::kEnded : EnginePhase::kActive;
+  for (size_t i = 0; i < seen_.size(); ++i) {
+    if (!target_.hosts[i].declared_dead || files_->ranks[i].ended) continue;
+    present.engine_end = EngineEnd::kNodeLost;
+    present.reason = fmt::format("{} was declared dead", target_.hosts[i].node);
+  }
   for (size_t i = 0; i < seen_.size() && present.reason.empty(); ++i) {
     if (present.ranks[i].tree == Tree::kGone) continue;
     present.reason = AwaitsRecord(i) ? fmt::format("rank {}-{} is gone; its end record may still become visible",
@@ -277,6 +295,7 @@ absl::StatusOr<std::vector<AttemptWatch::Question>> AttemptWatch::RanksToSignal(
   for (size_t i = 0; i < files_->ranks.size(); ++i) {
     const launch::RankFiles& rank = files_->ranks[i];
     if (!rank.claim || rank.ended || seen_[i].gone) continue;
+    if (i < target_.hosts.size() && target_.hosts[i].declared_dead) continue;
     if (target_.hosts.size() != files_->ranks.size()) {
       return FailedPrecondition("it is not known which machines run {}", target_.key);
     }

@@ -85,6 +85,7 @@ class AttemptWatch {
   Observation JudgeUnclaimed(const std::string& nonce, const std::map<size_t, Answer>& answers);
   Observation JudgeFenced() const;
   Observation JudgeOwned(const std::string& nonce, const std::map<size_t, Answer>& answers);
+  void LeaveToItself(size_t rank);
   bool CannotStart(size_t rank, const Answer& answer);
   bool TreeIsGone(size_t rank, const Answer& answer);
   bool StorageIsThere() const;

@@ -123,26 +123,25 @@ std::string HostLink::cgroup() const {
   return cgroup_;
 }
 
-NodeStatus HostLink::Status() const {
+NodeSight HostLink::Status() const {
   const absl::Time now = absl::Now();
   const std::lock_guard lock(mutex_);
-  NodeStatus status;
-  status.node = host_.node;
-  status.address = host_.address;
+  NodeSight sight;
+  sight.node = host_.node;
+  sight.since = now;
   if (!asked_) {
-    status.why = fmt::format("{} was not asked yet", host_.node);
-    return status;
+    sight.why = fmt::format("{} was not asked yet", host_.node);
+    return sight;
   }
-  status.reachable = circuit_.closed();
-  status.since = now - circuit_.since();
-  if (!status.reachable) status.why = circuit_.Sentence(host_.node, now);
-  status.clock_offset = clock_offset_;
+  sight.reachable = circuit_.closed();
+  sight.since = circuit_.since();
+  if (!sight.reachable) sight.why = circuit_.Sentence(host_.node, now);
+  sight.clock_offset = clock_offset_;
   if (facts_) {
-    status.disk_free_bytes = facts_->free_bytes;
-    status.boot_id = facts_->boot_id;
-    status.gpus = facts_->cards;
+    sight.disk_free_bytes = facts_->free_bytes;
+    sight.boot_id = facts_->boot_id;
   }
-  return status;
+  return sight;
 }
 
 }  // namespace tp::node

@@ -16,21 +16,9 @@
 #include "backends/node/remote_shell.h"
 #include "base/random.h"
 #include "tp/attempt.h"
+#include "tp/backend.h"
 
 namespace tp::node {
-
-// For `tp admin nodes`: what was last seen, without asking.
-struct NodeStatus {
-  std::string node;
-  std::string address;
-  bool reachable = false;
-  std::string why;                             // where it is not, or was never asked
-  absl::Duration since;                        // it is so
-  std::optional<absl::Duration> clock_offset;  // its clock less tpd's
-  std::optional<int64_t> disk_free_bytes;      // of the login's home
-  std::string boot_id;
-  std::vector<std::string> gpus;
-};
 
 // An answer, or a sentence that names the host.
 struct HostSilence {
@@ -63,7 +51,7 @@ class HostLink {
 
   std::optional<HostFacts> facts() const;
   std::string cgroup() const;  // for jobs, as last prepared; empty: none known
-  NodeStatus Status() const;
+  NodeSight Status() const;
 
  private:
   HostAnswer RunOnce(const RemoteProgram& program, absl::Time deadline);

@@ -446,6 +446,7 @@ absl::Status NodeBackend::Remove(const AttemptTarget& target, absl::Time deadlin
   }
   std::set<std::shared_ptr<HostLink>> with_cgroups;
   for (const RankHost& host : target.hosts) {
+    if (host.declared_dead) continue;
     const std::shared_ptr<HostLink> link = links_.Of(host);
     if (!link->cgroup().empty()) with_cgroups.insert(link);
   }
@@ -471,9 +472,9 @@ absl::StatusOr<std::vector<InventoryItem>> NodeBackend::Inventory(absl::Time dea
   return TakeInventory(links, options_.deployment, options_.storage_root, deadline);
 }
 
-void NodeBackend::SetHosts(const std::vector<RankHost>& hosts) {
+void NodeBackend::SetNodes(const std::vector<RankHost>& nodes) {
   const std::lock_guard lock(mutex_);
-  hosts_ = hosts;
+  hosts_ = nodes;
 }
 
 std::vector<std::shared_ptr<HostLink>> NodeBackend::Listed() const {
@@ -488,13 +489,13 @@ std::vector<std::shared_ptr<HostLink>> NodeBackend::Listed() const {
   return links;
 }
 
-void NodeBackend::Probe(absl::Time deadline) {
+void NodeBackend::ProbeNodes(absl::Time deadline) {
   const std::vector<std::shared_ptr<HostLink>> links = Listed();
   ForEachAtOnce(links.size(), [&](size_t i) { links[i]->Probe(true, deadline); });
 }
 
-std::vector<NodeStatus> NodeBackend::Nodes() const {
-  std::vector<NodeStatus> nodes;
+std::vector<NodeSight> NodeBackend::Nodes() const {
+  std::vector<NodeSight> nodes;
   for (const std::shared_ptr<HostLink>& link : Listed()) nodes.push_back(link->Status());
   return nodes;
 }

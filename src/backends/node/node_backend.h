@@ -53,16 +53,13 @@ class NodeBackend final : public Backend {
   // UNAVAILABLE names the machine that could not be told; the others were.
   absl::Status Stop(const AttemptTarget& target, StopLevel level, absl::Time deadline) override;
   absl::Status Remove(const AttemptTarget& target, absl::Time deadline) override;
-  // Of the machines given to SetHosts; where none were, of all that were ever asked about.
+  // Of the machines given to SetNodes; where none were, of all that were ever asked about.
   absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) override;
   void SetWake(std::function<void(const std::string& key)> wake) override;
 
-  // The machines of the registry. May be called again when it changes.
-  void SetHosts(const std::vector<RankHost>& hosts);
-  // Asks all of them for what Nodes() tells.
-  void Probe(absl::Time deadline);
-  // What was last seen of them; no I/O.
-  std::vector<NodeStatus> Nodes() const;
+  void SetNodes(const std::vector<RankHost>& nodes) override;
+  void ProbeNodes(absl::Time deadline) override;
+  std::vector<NodeSight> Nodes() const override;
 
  private:
   struct Entry {

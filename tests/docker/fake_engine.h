@@ -1,0 +1,86 @@
+// A docker engine in memory whose containers play ranks: a started one claims, starts and ends as the launch contract
+// says, in the attempt directory. It loses answers and goes away as it is told. Single-threaded.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/docker/engine_transport.h"
+#include "base/random.h"
+
+namespace tp::docker::test {
+
+class FakeEngine {
+ public:
+  struct Rank {
+    std::string dir, key, nonce, pool, rank;
+  };
+  struct Box {
+    std::string id;
+    std::string name;
+    std::map<std::string, std::string> labels;
+    Rank plays;
+    std::string state = "created";
+    int exit_code = 0;
+    int starts = 0;
+    bool runs_job = false;  // it owns its rank
+  };
+
+  explicit FakeEngine(uint64_t seed) : random_(seed) {}
+
+  absl::StatusOr<EngineResponse> Handle(const EngineRequest& request);
+
+  // One of the running ranks ends by itself with this code, or its container is killed by somebody.
+  void EndOne(int code);
+  void KillOne();
+  void SetDown(bool down) { down_ = down; }
+  void SetLosses(int64_t per_mille) { losses_ = per_mille; }
+
+  bool down() const { return down_; }
+  int Running(const std::string& key) const;
+  int MostStarts() const;
+  int JobsRun(const std::string& key, int rank) const;  // ranks that began the job, however often
+  const std::map<std::string, Box>& boxes() const { return boxes_; }
+  std::vector<std::string>& images() { return images_; }
+
+ private:
+  EngineResponse Carry(const EngineRequest& request);
+  EngineResponse Create(const std::string& name, const std::string& body);
+  EngineResponse OnContainer(const EngineRequest& request, const std::string& id, const std::string& what);
+  EngineResponse Start(Box& box);
+  void Signal(Box& box, const std::string& order);
+  void End(Box& box, int code, const std::string& by);
+  Box* Find(const std::string& id);
+  std::vector<Box*> RunningBoxes();
+  nlohmann::json ListOf(const std::string& path) const;
+
+  Random random_;
+  std::map<std::string, Box> boxes_;          // by name
+  std::map<std::string, std::string> execs_;  // id to `<container> <order>`
+  std::map<std::string, int> jobs_;           // by key and rank
+  std::vector<std::string> images_ = {"image"};
+  int next_ = 1;
+  int64_t losses_ = 0;
+  bool down_ = false;
+};
+
+// What a backend is given; the engine outlives it.
+class FakeTransport final : public EngineTransport {
+ public:
+  explicit FakeTransport(FakeEngine& engine) : engine_(engine) {}
+  absl::StatusOr<EngineResponse> Send(const EngineRequest& request, absl::Time) override {
+    return engine_.Handle(request);
+  }
+  absl::Status Stream(const EngineRequest&, absl::Duration, const std::function<bool(std::string_view)>&) override {
+    return absl::OkStatus();
+  }
+  void Cancel() override {}
+
+ private:
+  FakeEngine& engine_;
+};
+
+}  // namespace tp::docker::test

@@ -1,0 +1,160 @@
+"""Jobs as containers of a real engine through tpd and tp: its death, its cards, what others hold of them."""
+
+import json
+import os
+import subprocess
+import time
+import unittest
+from datetime import datetime, timezone
+from pathlib import Path
+
+from harness import Deployment, main, wait_until
+
+ENGINE = Path(__file__).resolve().parent.parent / "engines" / "docker-engine"
+
+REGISTRY = """\
+series:
+  box:
+    gpus_per_node: 4
+    virtual_cards: true
+    executor: gpu/box
+    nodes:
+      - {name: box-1, address: rank0}
+      - {name: box-2, address: rank1}
+profiles:
+  box: {series: box, default_shape: 4}
+"""
+
+
+class EngineTest(unittest.TestCase):
+    """An engine and a tpd over it, for all tests of the class."""
+
+    engine_id = 33
+    live = "0"
+
+    @classmethod
+    def engine(cls, *words):
+        return subprocess.run([ENGINE, *words], check=True, capture_output=True, text=True, timeout=120,
+                              env=os.environ | {"TP_DOCKER_ID": str(cls.engine_id), "TP_DOCKER_LIVE": cls.live})
+
+    @classmethod
+    def docker(cls, *words):
+        return subprocess.run(["docker", "-H", f"unix:///tmp/tp-docker-{cls.engine_id}/docker.sock", *words],
+                              check=True, capture_output=True, text=True, timeout=120).stdout
+
+    @classmethod
+    def setUpClass(cls):
+        cls.engine("down", "--purge")
+        cls.engine("up")
+        cls.addClassCleanup(cls.engine, "down", "--purge")
+        cls.d = Deployment()
+        cls.addClassCleanup(cls.d.close)
+        (cls.d.config / "registry.yaml").write_text(REGISTRY)
+        tpd_yaml = cls.d.config / "tpd.yaml"
+        tpd_yaml.write_text(tpd_yaml.read_text() + f"""\
+  executors:
+    - provider: gpu
+      profile: box
+      backend: docker
+      config: {{image: "tp-busybox:1", image_pull_deadline: 6s}}
+backends:
+  docker: {{host: "unix:///tmp/tp-docker-{cls.engine_id}/docker.sock"}}
+""")
+        cls.d.start()
+
+    def assert_succeeded(self, run):
+        self.assertEqual(self.d.wait(run), 0, self.d.show(run))
+
+    def await_running(self, run):
+        wait_until(lambda: self.d.step(run)["state"] == "RUNNING", what="the job to run")
+
+    def log(self, run):
+        return self.d.tp("logs", run).stdout.decode()
+
+
+class Containers(EngineTest):
+    def test_runs_in_an_image_and_leaves_no_container(self):
+        run = self.d.submit("sh", "-c", "echo in a container; ls /bin/busybox", flags=["--profile", "box:2"])
+        self.assert_succeeded(run)
+        self.assertIn("/bin/busybox", self.log(run))
+        wait_until(lambda: not self.docker("ps", "-aq").strip(), what="the container to be removed")
+
+    def test_ranks_find_each_other_by_name(self):
+        run = self.d.submit("sh", "-c", 'ping -c 1 -W 5 "$MASTER_ADDR" >/dev/null && echo found $MASTER_ADDR; sleep 8',
+                            flags=["--profile", "box:8"])
+        self.assert_succeeded(run)
+        logs = [self.d.tp("logs", run, "--rank", rank).stdout.decode() for rank in (0, 1)]
+        self.assertEqual([log.count("found rank0") for log in logs], [1, 1])
+
+    def test_usage_is_what_the_engine_saw(self):
+        run = self.d.submit("sleep", "3", flags=["--profile", "box:2"])
+        self.await_running(run)
+        seen = json.loads(self.docker("inspect", self.docker("ps", "-q").split()[0]))[0]["State"]["StartedAt"]
+        began = datetime.fromisoformat(seen[:26]).replace(tzinfo=timezone.utc)
+        self.assert_succeeded(run)
+        interval = [one for one in self.d.json("usage", "--audit")["intervals"] if one["run"] == run][0]
+        told = datetime.fromisoformat(interval["start"].replace("Z", "+00:00"))
+        self.assertLess(abs((told - began).total_seconds()), 1, interval)
+        self.assertAlmostEqual(interval["gpu_ms"] / 2 / 1000, 3, delta=1)
+
+    def test_a_missing_image_fails_as_image(self):
+        run = self.d.submit("true", flags=["--profile", "box:1", "--image", "127.0.0.1:1/no/such:1"])
+        self.assertEqual(self.d.wait(run), 1)
+        self.assertEqual(self.d.step(run)["failure"]["kind"], "image", self.d.step(run))
+        self.assertIn("connection refused", self.d.step(run)["failure"]["sentence"])
+
+    def test_a_missing_program_is_told(self):
+        run = self.d.submit("/no/such/program", flags=["--profile", "box:1"])
+        self.assertEqual(self.d.wait(run), 1)
+        self.assertIn("ENOENT", self.d.step(run)["failure"]["sentence"])
+
+    def test_four_jobs_of_two_cards_never_hold_more_than_a_box(self):
+        self.d.tp("admin", "node", "drain", "box-2")
+        self.addCleanup(self.d.tp, "admin", "node", "undrain", "box-2")
+        runs = [self.d.submit("sleep", "2", flags=["--profile", "box:2"]) for _ in range(4)]
+        most, deadline = 0, time.monotonic() + 60
+        while any(self.d.step(run)["state"] != "SUCCEEDED" for run in runs):
+            self.assertLess(time.monotonic(), deadline)
+            most = max(most, len(self.docker("ps", "-q").split()))
+        self.assertLessEqual(most, 2)
+        self.assertGreaterEqual(most, 1)
+
+
+class Outage(EngineTest):
+    engine_id = 34
+    # Whether containers are ended by the start of an engine that was killed.
+    ends_jobs = True
+
+    def test_an_engine_that_dies_ends_nothing_in_tp(self):
+        run = self.d.submit("sh", "-c", "sleep 8; echo through", flags=["--profile", "box:2"])
+        self.await_running(run)
+        self.engine("kill")
+        wait_until(lambda: "does not answer" in str(self.d.step(run)), 60, "the reason to show")
+        self.assertEqual(self.d.step(run)["state"], "RUNNING")
+        self.engine("up")
+        code = self.d.wait(run)
+        if self.ends_jobs:
+            self.assertEqual(code, 1, self.d.show(run))
+            self.assertIn(self.d.step(run)["failure"]["kind"], ("evicted", "lost"))
+        else:
+            self.assertEqual(code, 0, self.d.show(run))
+            self.assertEqual(self.log(run).count("through"), 1)
+
+    def test_what_ended_while_the_engine_was_away_is_known_by_its_record(self):
+        run = self.d.submit("sh", "-c", "sleep 3; echo once", flags=["--profile", "box:2"])
+        self.await_running(run)
+        self.engine("kill")
+        time.sleep(5)
+        self.engine("up")
+        self.assert_succeeded(run)
+        self.assertEqual(self.log(run).count("once"), 1)
+
+
+class OutageLive(Outage):
+    engine_id = 35
+    live = "1"
+    ends_jobs = False
+
+
+if __name__ == "__main__":
+    main()

@@ -65,16 +65,16 @@ class Rack(NodesTest):
         run = self.d.submit("sh", "-c", 'echo "$(hostname) rank $TP_NODE_RANK of $TP_NNODES head $MASTER_ADDR"',
                             flags=["--profile", "rack:16"])
         self.assert_succeeded(run)
-        log = self.d.tp("logs", run).stdout.decode()
-        self.assertRegex(log, r"node1 rank 0 of 2 head 10\.214\.")
-        self.assertRegex(log, r"node2 rank 1 of 2 head 10\.214\.")
+        for rank in (0, 1):
+            log = self.d.tp("logs", run, "--rank", rank).stdout.decode()
+            self.assertRegex(log, rf"node{rank + 1} rank {rank} of 2 head 10\.214\.")
         usage = self.d.json("usage", "--by", "run", "--audit")
         self.assertTrue(any(one["run"] == run for one in usage["intervals"]), usage)
 
     def test_one_rank_that_fails_ends_the_other(self):
         run = self.d.submit("sh", "-c", '[ "$TP_NODE_RANK" = 1 ] && exit 3; sleep 600', flags=["--profile", "rack:16"])
         self.assertEqual(self.d.wait(run), 1)
-        self.assertIn("rank 1", self.d.step(run)["failure"]["sentence"])
+        self.assertIn("rank 0-1", self.d.step(run)["failure"]["sentence"])
 
     def test_what_a_cut_off_machine_runs_goes_on(self):
         run = self.d.submit("sh", "-c", "sleep 25; echo through", flags=["--profile", "rack:8"])

@@ -1,17 +1,10 @@
 #include "backends/docker/container.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include "backends/docker/container_request.h"
 
 namespace tp::docker {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string Inspect(const std::string& state, const std::string& host = "{}") {
   return R"({"Id":"c1","Name":"/k-0-1","Config":{"Labels":{"tp.pool":"0","tp.rank":"1"}},"State":)" + state +
@@ -70,108 +63,6 @@ TEST(Container, CardsOfOthersAreCounted) {
       (std::vector<int>{2}));
   EXPECT_EQ(CardsOf("{}"), std::vector<int>());
   EXPECT_EQ(CardsHeldBy(Inspect("{}", R"({"DeviceRequests":[{"Count":1}]})"), 4).at(0).holder, "container k-0-1");
-}
-
-LaunchSpec Spec() {
-  LaunchSpec spec;
-  spec.key = "tp-lab-e1-7-s0-a1";
-  spec.nonce = "n1";
-  spec.paths = {"/s/ada/t-7/attempts/t-1", "/s/ada/t-7/attempts/t-1/work", "/s/ada/t-7/output", "/s/ada/t-7/results/t"};
-  spec.argv = {"python3", "train.py"};
-  spec.log_max_bytes = 4096;
-  spec.heartbeat_ms = 1000;
-  spec.demands.resize(1);
-  RankLaunch rank;
-  rank.placement = {"box-1", "rank0", {2, 3}};
-  rank.env = {{"CUDA_VISIBLE_DEVICES", "2,3"}, {"API_KEY", "hunter2"}};
-  spec.ranks = {rank};
-  return spec;
-}
-
-ExecutorConfig WithImage(const std::string& network = "") {
-  ExecutorConfig config;
-  config.image = "img";
-  config.network = network;
-  return config;
-}
-
-const Site kSite = {.deployment = "lab",
-                    .storage_root = "/s",
-                    .rank_binary = "/s/.tp-rank/tp-rank-1",
-                    .user = "7:8",
-                    .devices = {"nvidiactl"}};
-
-nlohmann::json Body(const LaunchSpec& spec, const ExecutorConfig& config, const Site& site) {
-  return nlohmann::json::parse(CreateBody(spec, spec.ranks[0], config, site));
-}
-
-TEST(CreateBody, SaysEverythingOfTheRank) {
-  LaunchSpec spec = Spec();
-  spec.demands[0].limits = {.cpus = 4, .memory_bytes = 1 << 30, .shm_bytes = 1 << 20, .memlock_bytes = kUnlimited};
-  ExecutorConfig config = WithImage();
-  config.volumes = {"/data:/d:ro"};
-  const nlohmann::json body = Body(spec, config, kSite);
-  EXPECT_EQ(body["Image"], "img");
-  EXPECT_EQ(body["User"], "7:8");
-  EXPECT_EQ(body["Entrypoint"], nlohmann::json({"/s/.tp-rank/tp-rank-1"}));
-  EXPECT_EQ(body["Cmd"][0], "run");
-  EXPECT_EQ(body["Cmd"].back(), "train.py");
-  EXPECT_EQ(body["Labels"]["tp.nonce"], "n1");
-  const nlohmann::json& host = body["HostConfig"];
-  EXPECT_EQ(host["RestartPolicy"]["Name"], "no");
-  EXPECT_EQ(host["AutoRemove"], false);
-  EXPECT_EQ(host["NanoCpus"], 4'000'000'000);
-  EXPECT_EQ(host["Memory"], host["MemorySwap"]);
-  EXPECT_EQ(host["Ulimits"][0]["Soft"], -1);
-  EXPECT_EQ(host["Mounts"][0]["Source"], "/s");
-  EXPECT_EQ(host["Mounts"][1]["ReadOnly"], true);
-  EXPECT_EQ(host["Mounts"][1]["Target"], "/d");
-  EXPECT_EQ(host["Devices"].size(), 3u);
-  EXPECT_EQ(host["Devices"][0]["PathInContainer"], "/dev/nvidia2");
-}
-
-TEST(CreateBody, ARuntimeForCardsNumbersThemAnew) {
-  Site site = kSite;
-  site.nvidia_runtime = true;
-  const nlohmann::json body = Body(Spec(), WithImage(), site);
-  EXPECT_EQ(body["HostConfig"]["DeviceRequests"][0]["DeviceIDs"], nlohmann::json({"2", "3"}));
-  EXPECT_THAT(body["Env"].dump(), HasSubstr("CUDA_VISIBLE_DEVICES=0,1"));
-  LaunchSpec spec = Spec();
-  spec.demands[0].virtual_cards = true;
-  EXPECT_FALSE(Body(spec, WithImage(), site)["HostConfig"].contains("DeviceRequests"));
-  EXPECT_THAT(Body(spec, WithImage(), site)["Env"].dump(), HasSubstr("CUDA_VISIBLE_DEVICES=2,3"));
-}
-
-TEST(CreateBody, WhatIsNoTextGoesAsHex) {
-  LaunchSpec spec = Spec();
-  spec.ranks[0].env["RAW"] = "a\xff";
-  spec.argv.push_back("\xfe");
-  const nlohmann::json body = Body(spec, WithImage(), kSite);
-  EXPECT_THAT(body["Env"].dump(), HasSubstr("TP_RANK_HEX_RAW=61ff"));
-  EXPECT_THAT(body["Env"].dump(), HasSubstr("TP_RANK_HEX_ARGV=1"));
-  EXPECT_EQ(body["Cmd"].back(), "fe");
-}
-
-TEST(CreateBody, IsShownWithoutSecrets) {
-  const std::string text = DescribeRequests(Spec(), WithImage(), kSite);
-  EXPECT_THAT(text, HasSubstr("API_KEY=***"));
-  EXPECT_THAT(text, Not(HasSubstr("hunter2")));
-}
-
-TEST(Config, RefusesWhatMakesNoSense) {
-  EXPECT_FALSE(CheckForContainers(Spec(), {}).ok()) << "no image";
-  EXPECT_TRUE(CheckForContainers(Spec(), WithImage()).ok());
-  LaunchSpec two = Spec();
-  two.ranks.push_back(two.ranks[0]);
-  two.ranks[1].rank = 1;
-  EXPECT_THAT(std::string(CheckForContainers(two, WithImage()).message()), HasSubstr("a name of its own"));
-  EXPECT_TRUE(CheckForContainers(two, WithImage("host")).ok());
-  two.ranks[1].placement.address = "rank1";
-  EXPECT_TRUE(CheckForContainers(two, WithImage()).ok());
-  EXPECT_FALSE(ParseExecutorConfig(R"({"storage":{"tpd_path":"/other"}})", "/s").ok());
-  EXPECT_FALSE(ParseExecutorConfig(R"({"run_as":"owner"})", "/s").ok());
-  EXPECT_FALSE(ParseExecutorConfig(R"({"image_pull_deadline":"soon"})", "/s").ok());
-  EXPECT_EQ(ParseExecutorConfig(R"({"image_pull_deadline":"5m"})", "/s")->image_pull_deadline, absl::Minutes(5));
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ std::string WordsOf(const EngineResponse& response) {
   return response.body.empty() ? fmt::format("HTTP {}", response.status) : response.body.substr(0, 500);
 }
 
+std::string TextOf(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 // The minor of `1.41`; nothing for another major.
 std::optional<int> MinorOf(std::string_view version) {
   if (!version.starts_with("1.")) return std::nullopt;
@@ -42,7 +44,7 @@ std::optional<int> MinorOf(std::string_view version) {
   return minor;
 }
 
-std::string FilterQuery(const std::vector<std::string>& labels) { return UrlEncode(Json({{"label", labels}}).dump()); }
+std::string FilterQuery(const std::vector<std::string>& labels) { return UrlEncode(TextOf({{"label", labels}})); }
 
 absl::Status Broken(std::string_view what) {
   return Unavailable("the docker engine's answer about {} cannot be read: is it a docker engine?", what);
@@ -166,7 +168,7 @@ absl::StatusOr<std::vector<Container>> Engine::List(const std::vector<std::strin
 absl::StatusOr<std::optional<int>> Engine::Execute(const std::string& name, const std::vector<std::string>& argv,
                                                    absl::Time deadline) {
   const Json body = {{"Cmd", argv}, {"AttachStdout", false}, {"AttachStderr", false}};
-  const EngineRequest create{"POST", fmt::format("/containers/{}/exec", UrlEncode(name)), body.dump()};
+  const EngineRequest create{"POST", fmt::format("/containers/{}/exec", UrlEncode(name)), TextOf(body)};
   TP_ASSIGN_OR_RETURN(const EngineResponse created, transport_.Send(create, deadline));
   if (created.status == kNotFound || created.status == kConflict) return std::optional<int>();
   const std::string id = TextAt(Json::parse(created.body, nullptr, false), "Id");
@@ -247,7 +249,7 @@ absl::StatusOr<EngineAnswer> Engine::RemoveNetwork(const std::string& name, absl
 absl::Status Engine::FollowEvents(const std::string& label,
                                   const std::function<void(const std::string& name)>& happened) {
   const Json filters = {{"type", {"container"}}, {"label", {label}}};
-  return transport_.Stream({"GET", "/events?filters=" + UrlEncode(filters.dump()), ""}, kEventsIdle,
+  return transport_.Stream({"GET", "/events?filters=" + UrlEncode(TextOf(filters)), ""}, kEventsIdle,
                            [&](std::string_view text) {
                              const Json json = Json::parse(text, nullptr, false);
                              if (json.is_object() && json.contains("Actor") && json["Actor"].is_object()) {

@@ -33,7 +33,7 @@ ContainerState StateOf(std::string_view word) {
   return ContainerState::kActive;
 }
 
-std::string WithoutSlash(std::string name) { return name.starts_with('/') ? name.substr(1) : name; }
+std::string WithoutSlash(const std::string& name) { return name.starts_with('/') ? name.substr(1) : name; }
 
 std::optional<int> IntegerOf(std::string_view text) {
   int number = 0;
@@ -163,6 +163,7 @@ std::vector<ForeignCard> CardsHeldBy(std::string_view inspect_json, int known) {
   }
   if (TextAt(host, "Runtime") == "nvidia") AddVisible(At(At(item, "Config"), "Env"), known, cards);
   std::vector<ForeignCard> held;
+  held.reserve(cards.size());
   for (const int card : cards) held.push_back({card, "container " + WithoutSlash(TextAt(item, "Name"))});
   return held;
 }

@@ -271,13 +271,12 @@ std::string CreateBody(const LaunchSpec& spec, const RankLaunch& rank, const Exe
 std::string DescribeRequests(const LaunchSpec& spec, const ExecutorConfig& config, const Site& site) {
   std::string text;
   for (const RankLaunch& rank : spec.ranks) {
-    LaunchSpec shown = spec;
     RankLaunch masked = rank;
     for (auto& [name, value] : masked.env) {
       if (LooksSecret(name, value)) value = kMaskedValue;
     }
     text += fmt::format("POST /containers/create?name={}\n{}\n", ContainerName(spec.key, rank.pool, rank.rank),
-                        BodyOf(shown, masked, config, site).dump(2, ' ', false, Ordered::error_handler_t::replace));
+                        BodyOf(spec, masked, config, site).dump(2, ' ', false, Ordered::error_handler_t::replace));
   }
   return text;
 }

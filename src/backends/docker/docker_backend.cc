@@ -89,7 +89,7 @@ absl::StatusOr<std::string> LayDownRunner(const std::string& binary, const std::
   TP_ASSIGN_OR_RETURN(const Directory directory, MakeDirectoriesBeneath(storage_root, ".tp-rank", kRunnerMode));
   const std::string name = "tp-rank-" + hash.HexDigest().substr(0, 32);
   struct stat about {};
-  const std::string path = directory.At(name);
+  std::string path = directory.At(name);
   const bool there = lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
                      static_cast<size_t>(about.st_size) == bytes.size();
   if (!there) TP_RETURN_IF_ERROR(ReplaceFile(directory, name, bytes, kRunnerMode, Sync::kDurable));
@@ -329,7 +329,7 @@ absl::Status DockerBackend::PullUntil(const std::string& image, absl::Time deadl
     return entry.called_off;
   };
   for (;;) {
-    const absl::Status pulled = engine_.Pull(image, deadline, tell);
+    absl::Status pulled = engine_.Pull(image, deadline, tell);
     if (pulled.ok() || absl::IsUnknown(pulled)) return pulled;
     const std::string words(Message(pulled));
     if (absl::Now() + kPullAgainAfter > deadline) return Error(absl::StatusCode::kUnknown, "{}", words);

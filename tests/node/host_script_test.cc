@@ -162,7 +162,7 @@ TEST(DeliverProgram, StoresWhatRunsAndNothingElse) {
   struct stat about {};
   ASSERT_EQ(stat(home.At(".tp").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0700u);
-  const auto probe = RunProgram(ProbeProgram(binary, false), "", home.path());
+  const auto probe = RunProgram(ProbeProgram(binary), "", home.path());
   ASSERT_TRUE(probe.whole);
   EXPECT_FALSE(ParseReply(probe.whole->out)->no_rank);
 }
@@ -196,13 +196,13 @@ TEST(ProbeProgram, ACorruptedRunnerIsNoRunner) {
   const RankBinary binary = BinaryOf(kStandIn);
   Deliver(binary, kStandIn, home.path());
   WriteText(home.At(".tp/" + binary.file_name()), "zeros");
-  const auto probe = RunProgram(ProbeProgram(binary, false), "", home.path());
+  const auto probe = RunProgram(ProbeProgram(binary), "", home.path());
   ASSERT_TRUE(probe.whole);
   EXPECT_TRUE(ParseReply(probe.whole->out)->no_rank);
 }
 
 TEST(ProbeProgram, TellsTheFactsOfThisMachine) {
-  const auto probe = RunProgram(ProbeProgram(BinaryOf(kStandIn), true));
+  const auto probe = RunProgram(ProbeProgram(BinaryOf(kStandIn)));
   ASSERT_TRUE(probe.whole);
   const auto reply = ParseReply(probe.whole->out);
   ASSERT_TRUE(reply);

@@ -15,6 +15,8 @@ namespace {
 
 // An order to start that was sent by a tpd which is gone is carried out within this time, or never.
 constexpr absl::Duration kOrdersInFlight = absl::Seconds(10);
+// How long a claimed rank without a container has given no sign of life.
+constexpr absl::Duration kSilence = absl::Seconds(60);
 
 Claim ClaimOf(const launch::AttemptFiles& files, const std::string& nonce) {
   if (!files.claim) return Claim::kNone;
@@ -103,7 +105,7 @@ Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::ma
   for (size_t i = 0; i < looks_.size() && !on_its_way; ++i) {
     const Container* const container = Find(seen, files_->ranks[i]);
     on_its_way = container != nullptr && container->state == ContainerState::kCreated && !files_->fence_closed &&
-                 !IdleForLong(i);
+                 !IdleFor(i, kOrdersInFlight);
   }
   if (on_its_way) {
     present.phase = EnginePhase::kWaiting;
@@ -125,29 +127,33 @@ Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::ma
 void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen) {
   const absl::Time now = absl::Now();
   for (size_t i = 0; i < looks_.size(); ++i) {
-    const Container* const container = Find(seen, files_->ranks[i]);
+    const launch::RankFiles& rank = files_->ranks[i];
+    const Container* const container = Find(seen, rank);
+    const int64_t beats = rank.heartbeat ? rank.heartbeat->count : 0;
     if (container != nullptr && container->state != ContainerState::kCreated) {
       looks_[i].idle_since.reset();
-    } else if (!looks_[i].idle_since) {
+    } else if (!looks_[i].idle_since || beats != looks_[i].beats) {
       looks_[i].idle_since = now;
     }
+    looks_[i].beats = beats;
   }
 }
 
-bool TrackedContainers::IdleForLong(size_t index) const {
+bool TrackedContainers::IdleFor(size_t index, absl::Duration length) const {
   const std::optional<absl::Time> since = looks_[index].idle_since;
-  return since && absl::Now() - *since >= kOrdersInFlight;
+  return since && absl::Now() - *since >= length;
 }
 
 // What has not claimed could still be started by an order that is late: only a closed fence keeps its job from running.
-bool TrackedContainers::CannotStart(size_t index) const {
-  return files_->fence_closed || (files_->ranks[index].claim && IdleForLong(index));
+// What has claimed runs somewhere as long as its heartbeat rises, whatever this engine lists: it may be another one.
+bool TrackedContainers::IsOver(size_t index) const {
+  return files_->ranks[index].claim ? IdleFor(index, kSilence) : files_->fence_closed;
 }
 
 // A launch that was cut short leaves ranks that nobody starts any more.
 void TrackedContainers::CloseFenceOfCutShort(const LaunchProgress& progress) const {
   for (size_t i = 0; i < looks_.size() && !progress.under_way && !files_->fence_closed; ++i) {
-    if (files_->ranks[i].claim || !IdleForLong(i)) continue;
+    if (files_->ranks[i].claim || !IdleFor(i, kOrdersInFlight)) continue;
     launch::CloseFence(target_.attempt_dir).IgnoreError();
     return;
   }
@@ -162,7 +168,7 @@ Tree TrackedContainers::TreeOf(size_t index, const std::map<RankKey, Container>&
   // The engine has none of that name, or one that never ran. The list may be a moment older than the records.
   if (container == nullptr && rank.ended) return Tree::kGone;
   if (launch.under_way) return Tree::kUnknown;
-  return CannotStart(index) ? Tree::kGone : Tree::kUnknown;
+  return IsOver(index) ? Tree::kGone : Tree::kUnknown;
 }
 
 Present TrackedContainers::Owned(Claim claim, const std::map<RankKey, Container>& seen,

@@ -58,7 +58,8 @@ class TrackedContainers {
 
  private:
   struct Looks {
-    std::optional<absl::Time> idle_since;  // nothing runs of it, and nothing shows that it ever did
+    std::optional<absl::Time> idle_since;  // no container of it runs, and its heartbeat stands still
+    int64_t beats = 0;
     std::optional<Inspected> ended;
   };
 
@@ -67,8 +68,8 @@ class TrackedContainers {
   Present Owned(Claim claim, const std::map<RankKey, Container>& seen, const LaunchProgress& launch) const;
   Tree TreeOf(size_t index, const std::map<RankKey, Container>& seen, const LaunchProgress& launch) const;
   void LookForIdle(const std::map<RankKey, Container>& seen);
-  bool IdleForLong(size_t index) const;
-  bool CannotStart(size_t index) const;
+  bool IdleFor(size_t index, absl::Duration length) const;
+  bool IsOver(size_t index) const;
   void CloseFenceOfCutShort(const LaunchProgress& progress) const;
   bool AnyWithoutRecord(const std::map<RankKey, Container>& seen) const;
   bool StorageIsThere() const;

@@ -32,8 +32,8 @@ HostAnswer HostLink::Ask(const RemoteProgram& program, absl::Time deadline) {
   return HostSilence{fmt::format("{} does not keep the tp-rank that was delivered to it", host_.node), false};
 }
 
-HostAnswer HostLink::Probe(bool cards, absl::Time deadline) {
-  return RunOnce({.text = ProbeProgram(binary_, cards), .body = {}}, deadline);
+HostAnswer HostLink::Probe(absl::Time deadline) {
+  return RunOnce({.text = ProbeProgram(binary_), .body = {}}, deadline);
 }
 
 HostAnswer HostLink::RunOnce(const RemoteProgram& program, absl::Time deadline) {
@@ -84,7 +84,6 @@ void HostLink::Learn(const HostReply& reply, absl::Time asked, absl::Time answer
     HostFacts facts = reply.facts;
     if (facts_ && facts_->boot_id == facts.boot_id) {
       if (!facts.free_bytes) facts.free_bytes = facts_->free_bytes;
-      if (facts.cards.empty()) facts.cards = facts_->cards;
     } else {
       cgroup_.clear();
     }

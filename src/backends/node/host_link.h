@@ -39,7 +39,7 @@ class HostLink {
   HostAnswer Ask(const RemoteProgram& program, absl::Time deadline);
 
   // Asks for facts whatever the circuit says.
-  HostAnswer Probe(bool cards, absl::Time deadline);
+  HostAnswer Probe(absl::Time deadline);
 
   // Nothing: the host is worth asking.
   std::optional<std::string> WhyNot() const;

@@ -61,7 +61,7 @@ void HostLinks::ProbeInTurn() {
     lock.unlock();
     for (Entry* entry : due) {
       crew_.Start([this, entry, link = entry->link] {
-        link->Probe(false, absl::Now() + probe_limit_);
+        link->Probe(absl::Now() + probe_limit_);
         const std::lock_guard done(mutex_);
         entry->probing = false;
       });

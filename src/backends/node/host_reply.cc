@@ -69,8 +69,6 @@ bool TakeFact(std::string_view word, std::string_view rest, HostFacts& facts) {
     if (const auto seconds = ParseSeconds(rest)) facts.now = absl::UnixEpoch() + absl::Seconds(*seconds);
   } else if (word == "free") {
     if (const auto kib = Parse<int64_t>(rest)) facts.free_bytes = *kib * 1024;
-  } else if (word == "gpu") {
-    facts.cards.emplace_back(rest);
   } else {
     return false;
   }

@@ -26,7 +26,6 @@ struct HostFacts {
   double uptime_s = 0;
   std::optional<absl::Time> now;  // the machine's clock
   std::optional<int64_t> free_bytes;
-  std::vector<std::string> cards;
   bool operator==(const HostFacts&) const = default;
 };
 

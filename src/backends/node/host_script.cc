@@ -26,12 +26,6 @@ echo "now $(date +%s.%N)"
 df -Pk "${HOME:-/}" 2>/dev/null | { read -r _; read -r _ _ _ f _; echo "free $f"; }
 )sh";
 
-constexpr std::string_view kCards = R"sh(
-if command -v nvidia-smi >/dev/null 2>&1; then
-  timeout 5 nvidia-smi --query-gpu=name,uuid --format=csv,noheader 2>/dev/null | while read -r c; do echo "gpu $c"; done
-fi
-)sh";
-
 // What a login has; a job gets it under its own variables.
 constexpr std::string_view kEnvironment = R"sh(
 e() {
@@ -178,8 +172,8 @@ echo "delivered $d"
                      binary.bytes.size(), binary.sha256, binary.file_name());
 }
 
-std::string ProbeProgram(const RankBinary& binary, bool cards) {
-  return fmt::format("{}{}{}{}", kFacts, kMoreFacts, cards ? kCards : "", FindRank(binary, true)) +
+std::string ProbeProgram(const RankBinary& binary) {
+  return fmt::format("{}{}{}", kFacts, kMoreFacts, FindRank(binary, true)) +
          "find_rank && echo \"rank $rank\" || echo norank\n";
 }
 

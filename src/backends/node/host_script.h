@@ -43,8 +43,8 @@ inline constexpr int kRankPlaces = 2;
 // Stores the binary from stdin: size, hash and that it runs there are checked before it gets its name.
 std::string DeliverProgram(const RankBinary& binary, int place, const std::string& token);
 
-// Facts of the machine, and whether tp-rank is there. `cards`: also its GPUs.
-std::string ProbeProgram(const RankBinary& binary, bool cards);
+// Facts of the machine, and whether tp-rank is there.
+std::string ProbeProgram(const RankBinary& binary);
 
 // The first half of a launch: facts, tp-rank checked by its hash, the environment of a login, the cgroup, and
 // whether the attempt directory is the one that tpd sees, by the file `.shared.<token>` in it. Leaves `.back.<token>`.

@@ -491,7 +491,7 @@ std::vector<std::shared_ptr<HostLink>> NodeBackend::Listed() const {
 
 void NodeBackend::ProbeNodes(absl::Time deadline) {
   const std::vector<std::shared_ptr<HostLink>> links = Listed();
-  ForEachAtOnce(links.size(), [&](size_t i) { links[i]->Probe(true, deadline); });
+  ForEachAtOnce(links.size(), [&](size_t i) { links[i]->Probe(deadline); });
 }
 
 std::vector<NodeSight> NodeBackend::Nodes() const {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import time
 import unittest
@@ -10,7 +11,9 @@ from pathlib import Path
 
 from harness import Deployment, main, wait_until
 
-ENGINE = Path(__file__).resolve().parent.parent / "engines" / "docker-engine"
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENGINE = ROOT / "tests" / "engines" / "docker-engine"
+CHARLM = ROOT / "examples" / "charlm"
 
 REGISTRY = """\
 series:
@@ -31,6 +34,7 @@ class EngineTest(unittest.TestCase):
 
     engine_id = 33
     live = "0"
+    image = "tp-busybox:1"
 
     @classmethod
     def engine(cls, *words):
@@ -56,7 +60,7 @@ class EngineTest(unittest.TestCase):
     - provider: gpu
       profile: box
       backend: docker
-      config: {{image: "tp-busybox:1", image_pull_deadline: 6s}}
+      config: {{image: "{cls.image}", image_pull_deadline: 6s}}
 backends:
   docker: {{host: "unix:///tmp/tp-docker-{cls.engine_id}/docker.sock"}}
 """)
@@ -118,6 +122,23 @@ class Containers(EngineTest):
             most = max(most, len(self.docker("ps", "-q").split()))
         self.assertLessEqual(most, 2)
         self.assertGreaterEqual(most, 1)
+
+
+class Example(EngineTest):
+    engine_id = 36
+    image = "tp-charlm:1"
+
+    def test_charlm_trains_across_two_containers(self):
+        subprocess.run([CHARLM / "make-image", self.image], check=True, capture_output=True, timeout=1500,
+                       env=os.environ | {"DOCKER_HOST": f"unix:///tmp/tp-docker-{self.engine_id}/docker.sock"})
+        shutil.copytree(CHARLM, self.d.work / "charlm")
+        run = self.d.submit("python3", "train.py", "--steps", 60, "--hidden", 32, "--seq-len", 32, "--batch", 8,
+                            "--log-every", 1, flags=["--profile", "box:8", "--dir", "charlm"])
+        self.assertEqual(self.d.wait(run, timeout_s=280), 0, self.d.tp("logs", run).stdout[-2000:])
+        losses = [json.loads(line)["loss"] for line in (self.d.attempt_dir(run) / "metrics.jsonl").read_text().splitlines()
+                  if "loss" in line]
+        self.assertLess(losses[-1], losses[0])
+        self.assertTrue((self.d.run_dir(run) / "results" / "main" / "summary.json").exists())
 
 
 class Outage(EngineTest):

@@ -87,7 +87,7 @@ TEST(CreateBody, BytesThatAreNoTextGoAsHex) {
 
 TEST(CreateBody, CardsWithTheRuntimeAreNumberedFromZero) {
   Site site = HereSite();
-  site.nvidia_runtime = true;
+  site.cards_by = CardsBy::kNvidiaRuntime;
   const std::string body = BodyFor(OneRank(), site);
   EXPECT_THAT(body,
               HasSubstr(R"("DeviceRequests":[{"Driver":"nvidia","DeviceIDs":["1","3"],"Capabilities":[["gpu"]]}])"));
@@ -104,16 +104,26 @@ TEST(CreateBody, CardsWithoutTheRuntimeAreDevices) {
     EXPECT_THAT(body, HasSubstr(std::string(R"({"PathOnHost":"/fake/)") + name + R"(","PathInContainer":"/dev/)" +
                                 name + R"(","CgroupPermissions":"rw"})"));
   }
-  EXPECT_THAT(body, HasSubstr("\"CUDA_VISIBLE_DEVICES=1,3\""));
+  EXPECT_THAT(body, HasSubstr("\"CUDA_VISIBLE_DEVICES=0,1\""));
   EXPECT_THAT(body, Not(HasSubstr("DeviceRequests")));
+}
+
+TEST(CreateBody, CardsByTheirNamesOfCdi) {
+  Site site = HereSite();
+  site.cards_by = CardsBy::kCdi;
+  const std::string body = BodyFor(OneRank(), site);
+  EXPECT_THAT(body,
+              HasSubstr(R"("DeviceRequests":[{"Driver":"cdi","DeviceIDs":["nvidia.com/gpu=1","nvidia.com/gpu=3"])"));
+  EXPECT_THAT(body, HasSubstr("\"CUDA_VISIBLE_DEVICES=0,1\""));
+  EXPECT_THAT(body, Not(HasSubstr("\"Devices\"")));
 }
 
 TEST(CreateBody, VirtualCardsAreNoDevices) {
   LaunchSpec spec = OneRank();
   spec.demands[0].virtual_cards = true;
-  for (const bool runtime : {false, true}) {
+  for (const CardsBy way : {CardsBy::kDeviceNodes, CardsBy::kCdi, CardsBy::kNvidiaRuntime}) {
     Site site = HereSite();
-    site.nvidia_runtime = runtime;
+    site.cards_by = way;
     const std::string body = BodyFor(spec, site);
     EXPECT_THAT(body, Not(HasSubstr("DeviceRequests")));
     EXPECT_THAT(body, Not(HasSubstr("nvidia1")));

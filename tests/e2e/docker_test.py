@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import Deployment, main, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ENGINE = ROOT / "tests" / "engines" / "docker-engine"
+ENGINES = ROOT / "tests" / "engines"
 CHARLM = ROOT / "examples" / "charlm"
 
 REGISTRY = """\
@@ -33,12 +33,13 @@ class EngineTest(unittest.TestCase):
     """An engine and a tpd over it, for all tests of the class."""
 
     engine_id = 33
+    script = "docker-engine"
     live = "0"
     image = "tp-busybox:1"
 
     @classmethod
     def engine(cls, *words):
-        return subprocess.run([ENGINE, *words], check=True, capture_output=True, text=True, timeout=120,
+        return subprocess.run([ENGINES / cls.script, *words], check=True, capture_output=True, text=True, timeout=120,
                               env=os.environ | {"TP_DOCKER_ID": str(cls.engine_id), "TP_DOCKER_LIVE": cls.live})
 
     @classmethod
@@ -174,6 +175,17 @@ class Outage(EngineTest):
 class OutageLive(Outage):
     engine_id = 35
     live = "1"
+    ends_jobs = False
+
+
+class Podman(Containers):
+    engine_id = 38
+    script = "podman-engine"
+
+
+class OutagePodman(Outage):
+    engine_id = 39
+    script = "podman-engine"
     ends_jobs = False
 
 

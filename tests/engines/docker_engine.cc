@@ -15,18 +15,28 @@ constexpr char kPath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 }  // namespace
 
 // What an earlier test that was killed has left is gone first.
-DockerEngine::DockerEngine(int id, bool live) : id_(id), live_(live) {
+DockerEngine::DockerEngine(int id, EngineKind kind) : id_(id), kind_(kind) {
   Purge();
   Do("up");
 }
 
 DockerEngine::~DockerEngine() { Purge(); }
 
+const char* DockerEngine::Script() const {
+  switch (kind_) {
+    case EngineKind::kDocker:
+    case EngineKind::kDockerLive:
+      return TP_TEST_ENGINES "/docker-engine";
+    case EngineKind::kPodman:
+      return TP_TEST_ENGINES "/podman-engine";
+  }
+  return "";
+}
+
 void DockerEngine::Purge() const {
-  RunCommand({.argv = {TP_TEST_DOCKER_ENGINE, "down", "--purge"},
-              .env = {kPath, fmt::format("TP_DOCKER_ID={}", id_)},
-              .stdin_bytes = {}},
-             absl::Now() + kLimit)
+  RunCommand(
+      {.argv = {Script(), "down", "--purge"}, .env = {kPath, fmt::format("TP_DOCKER_ID={}", id_)}, .stdin_bytes = {}},
+      absl::Now() + kLimit)
       .status()
       .IgnoreError();
 }
@@ -34,11 +44,11 @@ void DockerEngine::Purge() const {
 std::string DockerEngine::address() const { return fmt::format("unix:///tmp/tp-docker-{}/docker.sock", id_); }
 
 void DockerEngine::Do(const std::string& word) const {
-  const auto result =
-      RunCommand({.argv = {TP_TEST_DOCKER_ENGINE, word},
-                  .env = {kPath, fmt::format("TP_DOCKER_ID={}", id_), fmt::format("TP_DOCKER_LIVE={}", live_ ? 1 : 0)},
-                  .stdin_bytes = {}},
-                 absl::Now() + kLimit);
+  const auto result = RunCommand({.argv = {Script(), word},
+                                  .env = {kPath, fmt::format("TP_DOCKER_ID={}", id_),
+                                          fmt::format("TP_DOCKER_LIVE={}", kind_ == EngineKind::kDockerLive ? 1 : 0)},
+                                  .stdin_bytes = {}},
+                                 absl::Now() + kLimit);
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->exit_code, 0) << word << ": " << result->err;
 }

@@ -1,5 +1,5 @@
-// A real docker engine on this machine (tests/engines/docker-engine), started with the object and gone with it. Needs
-// root.
+// A real engine with Docker's API on this machine (tests/engines/docker-engine, podman-engine), started with the object
+// and gone with it. Needs root.
 #pragma once
 
 #include <string>
@@ -7,10 +7,16 @@
 
 namespace tp::testing {
 
+enum class EngineKind {
+  kDocker,
+  kDockerLive,  // containers survive the next start of dockerd
+  kPodman,
+};
+
 class DockerEngine {
  public:
-  // `live`: containers survive the next start of dockerd. Fails the test, with a sentence, where it does not come up.
-  explicit DockerEngine(int id, bool live = false);
+  // Fails the test, with a sentence, where it does not come up.
+  explicit DockerEngine(int id, EngineKind kind = EngineKind::kDocker);
   ~DockerEngine();
   DockerEngine(const DockerEngine&) = delete;
   DockerEngine& operator=(const DockerEngine&) = delete;
@@ -25,9 +31,10 @@ class DockerEngine {
 
  private:
   void Purge() const;
+  const char* Script() const;
 
   const int id_;
-  const bool live_;
+  const EngineKind kind_;
 };
 
 }  // namespace tp::testing

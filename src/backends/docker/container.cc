@@ -1,10 +1,10 @@
 #include "backends/docker/container.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <sstream>
 
+#include "backends/docker/engine_facts.h"
 #include "backends/docker/json_access.h"
 
 namespace tp::docker {
@@ -35,13 +35,6 @@ ContainerState StateOf(std::string_view word) {
 
 std::string WithoutSlash(const std::string& name) { return name.starts_with('/') ? name.substr(1) : name; }
 
-std::optional<int> IntegerOf(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
-
 absl::Time TimeOf(const std::string& text) {
   absl::Time time;
   std::string error;
@@ -55,7 +48,8 @@ std::optional<int> CardOfDevice(const std::string& path) {
 
 // A card may be named by what only its driver knows (GPU-..., nvidia.com/gpu=all): then it could be any of them.
 void AddNamed(const std::string& name, int known, std::set<int>& cards) {
-  if (const auto card = IntegerOf(name)) {
+  const std::optional<int> by_cdi = CdiCard(name);
+  if (const auto card = by_cdi ? by_cdi : IntegerOf(name)) {
     cards.insert(*card);
     return;
   }

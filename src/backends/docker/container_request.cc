@@ -1,10 +1,12 @@
 #include "backends/docker/container_request.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
 #include "backends/docker/container.h"
+#include "backends/docker/engine_facts.h"
 #include "backends/docker/json_access.h"
 #include "base/duration.h"
 #include "base/secret_names.h"
@@ -43,7 +45,6 @@ bool HasDevices(const LaunchSpec& spec, const RankLaunch& rank) {
   return !rank.placement.cards.empty() && !IsVirtual(spec, rank.pool);
 }
 
-// With a runtime the engine numbers a container's cards from 0 on.
 std::string Visible(size_t cards) {
   std::string list;
   for (size_t card = 0; card < cards; ++card) list += fmt::format("{}{}", card == 0 ? "" : ",", card);
@@ -63,23 +64,21 @@ bool HasTextWords(const LaunchSpec& spec) { return std::all_of(spec.argv.begin()
 // What is so on the node and otherwise in its container: the cards' numbers, and the address by which the one
 // container of a job reaches itself.
 std::string ValueInside(const std::string& name, const std::string& value, const LaunchSpec& spec,
-                        const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
-  if (name == kVisibleDevices && site.nvidia_runtime && HasDevices(spec, rank)) {
-    return Visible(rank.placement.cards.size());
-  }
+                        const RankLaunch& rank, const ExecutorConfig& config) {
+  if (name == kVisibleDevices && HasDevices(spec, rank)) return Visible(rank.placement.cards.size());
   const bool alone = spec.ranks.size() == 1 && config.network != kHostNetwork;
   return alone && (name == "MASTER_ADDR" || name == "PET_MASTER_ADDR" || name == "TP_HEAD_ADDR") ? "127.0.0.1" : value;
 }
 
 // What is no text goes as hex (docs/launch-contract.md).
-Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
+Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config) {
   Ordered env = Ordered::array();
   if (!HasTextWords(spec)) env.push_back("TP_RANK_HEX_ARGV=1");
   for (const auto& [name, value] : rank.env) {
     if (!IsText(value)) {
       env.push_back(fmt::format("TP_RANK_HEX_{}={}", name, Hex(value)));
     } else {
-      env.push_back(fmt::format("{}={}", name, ValueInside(name, value, spec, rank, config, site)));
+      env.push_back(fmt::format("{}={}", name, ValueInside(name, value, spec, rank, config)));
     }
   }
   return env;
@@ -121,24 +120,40 @@ Ordered DeviceAt(const std::string& path, const std::string& name) {
   return {{"PathOnHost", path}, {"PathInContainer", "/dev/" + name}, {"CgroupPermissions", "rw"}};
 }
 
-void AddCards(const LaunchSpec& spec, const RankLaunch& rank, const Site& site, Ordered& host) {
-  if (!HasDevices(spec, rank)) return;
-  if (site.nvidia_runtime) {
-    Ordered ids = Ordered::array();
-    for (const int card : rank.placement.cards) ids.push_back(std::to_string(card));
-    host["DeviceRequests"] = Ordered::array(
-        {{{"Driver", "nvidia"}, {"DeviceIDs", ids}, {"Capabilities", Ordered::array({Ordered::array({"gpu"})})}}});
-    return;
-  }
+Ordered RequestOf(const char* driver, const std::vector<std::string>& ids) {
+  return Ordered::array(
+      {{{"Driver", driver}, {"DeviceIDs", ids}, {"Capabilities", Ordered::array({Ordered::array({"gpu"})})}}});
+}
+
+Ordered DeviceNodes(const std::vector<int>& cards, const Site& site) {
   Ordered devices = Ordered::array();
-  for (const int card : rank.placement.cards) {
+  for (const int card : cards) {
     const std::string name = fmt::format("nvidia{}", card);
     devices.push_back(DeviceAt(fmt::format("{}/{}", site.device_directory, name), name));
   }
   for (const std::string& name : site.devices) {
     devices.push_back(DeviceAt(fmt::format("{}/{}", site.device_directory, name), name));
   }
-  host["Devices"] = devices;
+  return devices;
+}
+
+void AddCards(const LaunchSpec& spec, const RankLaunch& rank, const Site& site, Ordered& host) {
+  if (!HasDevices(spec, rank)) return;
+  const std::vector<int>& cards = rank.placement.cards;
+  std::vector<std::string> names;
+  switch (site.cards_by) {
+    case CardsBy::kNvidiaRuntime:
+      for (const int card : cards) names.push_back(std::to_string(card));
+      host["DeviceRequests"] = RequestOf("nvidia", names);
+      return;
+    case CardsBy::kCdi:
+      std::transform(cards.begin(), cards.end(), std::back_inserter(names), CdiName);
+      host["DeviceRequests"] = RequestOf("cdi", names);
+      return;
+    case CardsBy::kDeviceNodes:
+      host["Devices"] = DeviceNodes(cards, site);
+      return;
+  }
 }
 
 void AddLimits(const RankLimits& limits, Ordered& host) {
@@ -173,7 +188,7 @@ Ordered BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorCon
   Ordered body = {{"Image", spec.image.empty() ? config.image : spec.image},
                   {"Entrypoint", Ordered::array({site.rank_binary})},
                   {"Cmd", command},
-                  {"Env", EnvOf(spec, rank, config, site)},
+                  {"Env", EnvOf(spec, rank, config)},
                   {"User", config.user.empty() ? site.user : config.user},
                   {"WorkingDir", "/"},
                   {"Labels", LabelsOf(spec, rank, site)},

@@ -23,14 +23,21 @@ struct ExecutorConfig {
 // INVALID_ARGUMENT names the key that makes no sense here.
 absl::StatusOr<ExecutorConfig> ParseExecutorConfig(const std::string& json, const std::string& storage_root);
 
+// How an engine is asked for cards. Whichever it is, they are numbered from 0 in a container.
+enum class CardsBy {
+  kNvidiaRuntime,  // DeviceRequests of the driver `nvidia`
+  kCdi,            // DeviceRequests of the driver `cdi`: names of the Container Device Interface
+  kDeviceNodes,    // /dev/nvidia<N>
+};
+
 // What of the machine decides about a container.
 struct Site {
   std::string deployment;
   std::string storage_root;
   std::string rank_binary;  // as the containers see it
   std::string user;         // UID:GID of tpd
-  bool nvidia_runtime = false;
-  std::vector<std::string> devices;  // that every rank with cards gets besides them, where there is no runtime
+  CardsBy cards_by = CardsBy::kDeviceNodes;
+  std::vector<std::string> devices;  // that every rank with cards gets besides them, as device nodes
   std::string device_directory = "/dev";
 };
 

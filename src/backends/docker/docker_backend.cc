@@ -30,6 +30,8 @@ constexpr absl::Duration kRunnerPatience = absl::Seconds(10);  // before the eng
 constexpr absl::Duration kAfterOutage = absl::Seconds(15);
 constexpr absl::Duration kEventsPause = absl::Seconds(2);
 constexpr absl::Duration kPullAgainAfter = absl::Seconds(5);
+constexpr absl::Duration kEndPatience = absl::Seconds(2);  // of a container whose runner could not be told
+constexpr absl::Duration kEndPoll = absl::Milliseconds(50);
 constexpr absl::Duration kRemovePoll = absl::Milliseconds(50);
 constexpr size_t kMaxOutages = 64;
 constexpr mode_t kRunnerMode = 0755;
@@ -262,7 +264,23 @@ bool DockerBackend::InOutage(absl::Time at) const {
                      [at](const auto& outage) { return outage.first <= at && at <= outage.second; });
 }
 
-absl::StatusOr<Site> DockerBackend::SiteNow(absl::Time deadline) {
+namespace {
+
+// Podman takes DeviceRequests and gives no cards.
+CardsBy WayToCards(const EngineFacts& facts, const LaunchSpec& spec) {
+  if (facts.podman) return CardsBy::kDeviceNodes;
+  if (facts.nvidia_runtime) return CardsBy::kNvidiaRuntime;
+  for (const RankLaunch& rank : spec.ranks) {
+    for (const int card : rank.placement.cards) {
+      if (!facts.cdi_cards.contains(card)) return CardsBy::kDeviceNodes;
+    }
+  }
+  return CardsBy::kCdi;
+}
+
+}  // namespace
+
+absl::StatusOr<Site> DockerBackend::SiteNow(const LaunchSpec& spec, absl::Time deadline) {
   std::optional<EngineFacts> facts;
   {
     const std::lock_guard lock(mutex_);
@@ -277,7 +295,7 @@ absl::StatusOr<Site> DockerBackend::SiteNow(absl::Time deadline) {
             .storage_root = options_.storage_root,
             .rank_binary = rank_in_storage_,
             .user = user_,
-            .nvidia_runtime = facts->nvidia_runtime,
+            .cards_by = WayToCards(*facts, spec),
             .devices = {},
             .device_directory = options_.device_directory};
   for (const char* name : {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}) {
@@ -377,7 +395,7 @@ void DockerBackend::PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig&
 // that has made the first container; the other touches nothing of it.
 LaunchResult DockerBackend::LaunchContainers(const LaunchSpec& spec, const ExecutorConfig& config, Entry& entry,
                                              absl::Time deadline) {
-  const absl::StatusOr<Site> site = SiteNow(deadline);
+  const absl::StatusOr<Site> site = SiteNow(spec, deadline);
   if (!site.ok()) return LaunchRefused{std::string(Message(site.status()))};
   std::vector<std::string> to_start;
   ReachFaultPoint(FaultPoint::kBeforeHandOver);
@@ -567,10 +585,21 @@ absl::Status DockerBackend::SignalInside(const std::string& name, const std::vec
   const auto code = engine_.Execute(name, argv, deadline);
   const bool told = code.ok() && (!*code || **code == kSignalSent || **code == kRunnerGone || **code == kNotClaimed);
   if (told) return absl::OkStatus();
-  TP_ASSIGN_OR_RETURN(const std::optional<Inspected> left, engine_.Inspect(name, deadline));
-  if (!left || left->container.state != ContainerState::kActive) return absl::OkStatus();
+  TP_ASSIGN_OR_RETURN(const bool over, IsSoonOver(name, deadline));
+  if (over) return absl::OkStatus();
   if (!code.ok()) return code.status();
   return Unavailable("container {} cannot be told: tp-rank signal ended with {} in it", name, **code);
+}
+
+// An engine may learn of an end a little later than what runs its containers.
+absl::StatusOr<bool> DockerBackend::IsSoonOver(const std::string& name, absl::Time deadline) {
+  const absl::Time until = std::min(deadline, absl::Now() + kEndPatience);
+  for (;;) {
+    TP_ASSIGN_OR_RETURN(const std::optional<Inspected> left, engine_.Inspect(name, deadline));
+    if (!left || left->container.state != ContainerState::kActive) return true;
+    if (absl::Now() + kEndPoll > until) return false;
+    std::this_thread::sleep_for(absl::ToChronoMilliseconds(kEndPoll));
+  }
 }
 
 absl::Status DockerBackend::Remove(const AttemptTarget& target, absl::Time deadline) {

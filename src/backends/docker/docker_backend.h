@@ -74,7 +74,7 @@ class DockerBackend final : public Backend {
   DockerBackend(DockerOptions options, std::string rank_in_storage, std::unique_ptr<EngineTransport> transport);
   std::shared_ptr<Entry> FindEntry(const std::string& key);
   std::shared_ptr<Entry> EntryOf(const AttemptTarget& target);
-  absl::StatusOr<Site> SiteNow(absl::Time deadline);
+  absl::StatusOr<Site> SiteNow(const LaunchSpec& spec, absl::Time deadline);
   LaunchResult LaunchContainers(const LaunchSpec& spec, const ExecutorConfig& config, Entry& entry,
                                 absl::Time deadline);
   std::optional<LaunchResult> CreateAll(const LaunchSpec& spec, const ExecutorConfig& config, const Site& site,
@@ -87,6 +87,7 @@ class DockerBackend final : public Backend {
   absl::Status KillContainers(const std::string& key, absl::Time deadline);
   absl::Status PullUntil(const std::string& image, absl::Time deadline, Entry& entry);
   absl::Status SignalInside(const std::string& name, const std::vector<std::string>& argv, absl::Time deadline);
+  absl::StatusOr<bool> IsSoonOver(const std::string& name, absl::Time deadline);
   absl::Status RemoveContainers(const std::vector<std::string>& labels, absl::Time deadline);
   absl::Status RemoveNetworks(const std::string& key, absl::Time deadline);
   void NoteAnswer(bool answered, absl::Time now);

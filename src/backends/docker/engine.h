@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "backends/docker/container.h"
+#include "backends/docker/engine_facts.h"
 #include "backends/docker/engine_transport.h"
 
 namespace tp::docker {
@@ -25,16 +26,11 @@ struct EngineAnswer {
   bool done() const { return kind == Kind::kDone; }
 };
 
-struct EngineFacts {
-  std::string api_version;  // of the engine, `1.41`
-  bool nvidia_runtime = false;
-};
-
 class Engine {
  public:
   explicit Engine(EngineTransport& transport) : transport_(transport) {}
 
-  // FAILED_PRECONDITION: an engine whose API tp does not speak.
+  // FAILED_PRECONDITION: an engine whose API tp does not speak, or that maps users.
   absl::StatusOr<EngineFacts> Facts(absl::Time deadline);
 
   absl::StatusOr<EngineAnswer> Create(const std::string& name, const std::string& body, absl::Time deadline);

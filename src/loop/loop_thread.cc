@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/fault_point.h"
+#include "base/since_boot.h"
 
 namespace tp::loop {
 namespace {
@@ -13,8 +14,6 @@ constexpr auto kDiskFullRetry = std::chrono::milliseconds(200);
 constexpr absl::Duration kLongestSleep = absl::Seconds(60);
 // A clock that is slowly adjusted counts as set once this much has come together.
 constexpr absl::Duration kClockSet = absl::Seconds(1);
-
-absl::Duration SinceBoot() { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); }
 
 }  // namespace
 

@@ -88,6 +88,9 @@ EngineResponse FakeEngine::Create(const std::string& name, const std::string& bo
   box.id = fmt::format("id{}", next_++);
   box.name = name;
   for (const auto& [key, value] : wanted["Labels"].items()) box.labels[key] = value.get<std::string>();
+  for (const json& device : wanted["HostConfig"].value("Devices", json::array())) {
+    box.devices.push_back(device["PathOnHost"].get<std::string>());
+  }
   const std::vector<std::string> words = wanted["Cmd"].get<std::vector<std::string>>();
   for (size_t i = 1; i + 1 < words.size() && words[i] != "--"; i += 2) {
     if (words[i] == "--dir") box.plays.dir = words[i + 1];
@@ -172,6 +175,15 @@ void FakeEngine::End(Box& box, int code, const std::string& by) {
                                           code, by.empty() ? "no" : "yes", by)));
   box.state = "exited";
   box.exit_code = code;
+  if (code == 0 && by.empty()) ended_well_.insert(box.plays.key);
+}
+
+std::vector<std::string> FakeEngine::DevicesInUse() const {
+  std::vector<std::string> devices;
+  for (const auto& [name, box] : boxes_) {
+    if (box.state == "running") devices.insert(devices.end(), box.devices.begin(), box.devices.end());
+  }
+  return devices;
 }
 
 void FakeEngine::Signal(Box& box, const std::string& order) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class FakeEngine {
     int exit_code = 0;
     int starts = 0;
     bool runs_job = false;  // it owns its rank
+    std::vector<std::string> devices = {};
   };
 
   explicit FakeEngine(uint64_t seed) : random_(seed) {}
@@ -43,6 +45,9 @@ class FakeEngine {
   int Running(const std::string& key) const;
   int MostStarts() const;
   int JobsRun(const std::string& key, int rank) const;  // ranks that began the job, however often
+  bool EndedWell(const std::string& key) const { return ended_well_.contains(key); }  // some rank of it did
+  // Devices of running containers, one entry for each that has it.
+  std::vector<std::string> DevicesInUse() const;
   const std::map<std::string, Box>& boxes() const { return boxes_; }
   std::vector<std::string>& images() { return images_; }
 
@@ -61,6 +66,7 @@ class FakeEngine {
   std::map<std::string, Box> boxes_;          // by name
   std::map<std::string, std::string> execs_;  // id to `<container> <order>`
   std::map<std::string, int> jobs_;           // by key and rank
+  std::set<std::string> ended_well_;          // keys
   std::vector<std::string> images_ = {"image"};
   int next_ = 1;
   int64_t losses_ = 0;

@@ -154,7 +154,7 @@ class Story {
   }
 
   Random random_;
-  tp::testing::TempDir dir_;
+  tp::testing::TempDir dir_{tp::testing::InMemory()};
   FakeEngine engine_;
   std::unique_ptr<DockerBackend> backend_;
   std::set<int> launched_;

@@ -30,7 +30,7 @@ constexpr absl::Duration kRunnerPatience = absl::Seconds(10);  // before the eng
 constexpr absl::Duration kAfterOutage = absl::Seconds(15);
 constexpr absl::Duration kEventsPause = absl::Seconds(2);
 constexpr absl::Duration kPullAgainAfter = absl::Seconds(5);
-constexpr absl::Duration kEndPatience = absl::Seconds(2);  // of a container whose runner could not be told
+constexpr absl::Duration kEndPatience = absl::Milliseconds(500);  // of a container whose runner could not be told
 constexpr absl::Duration kEndPoll = absl::Milliseconds(50);
 constexpr absl::Duration kRemovePoll = absl::Milliseconds(50);
 constexpr size_t kMaxOutages = 64;
@@ -136,7 +136,11 @@ namespace {
 
 SharedPlace PlaceOf(const DockerOptions& options) {
   struct stat root {};
-  SharedPlace place{.root = options.storage_root, .device = 0, .inode = 0, .reader = options.reader};
+  SharedPlace place{.root = options.storage_root,
+                    .device = 0,
+                    .inode = 0,
+                    .reader = options.reader,
+                    .since_boot = options.since_boot};
   if (stat(options.storage_root.c_str(), &root) == 0) {
     place.device = root.st_dev;
     place.inode = root.st_ino;
@@ -217,7 +221,7 @@ void DockerBackend::FollowEvents() {
 }
 
 std::shared_ptr<DockerBackend::Entry> DockerBackend::FindEntry(const std::string& key) {
-  const absl::Time now = absl::Now();
+  const absl::Duration now = options_.since_boot();
   const std::lock_guard lock(mutex_);
   if (now - dropped_at_ >= kForgetEvery) {
     dropped_at_ = now;
@@ -335,7 +339,7 @@ LaunchResult DockerBackend::Launch(const LaunchSpec& spec, absl::Time deadline) 
   LaunchResult result = LaunchContainers(spec, *config, *entry, deadline);
   const std::lock_guard lock(entry->mutex);
   entry->launch.under_way = false;
-  entry->launched_at = absl::Now();
+  entry->launched_at = options_.since_boot();
   return result;
 }
 
@@ -380,7 +384,7 @@ void DockerBackend::PullThenLaunch(const LaunchSpec& spec, const ExecutorConfig&
   {
     const std::lock_guard lock(entry->mutex);
     entry->launch.under_way = false;
-    entry->launched_at = absl::Now();
+    entry->launched_at = options_.since_boot();
     entry->launch.words.clear();
   }
   std::function<void(const std::string& key)> wake;
@@ -483,7 +487,7 @@ LaunchResult DockerBackend::CallOff(const LaunchSpec& spec, LaunchResult result,
 // --- Observe -----------------------------------------------------------------------------------------
 
 std::vector<Observation> DockerBackend::Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) {
-  const absl::Time began = absl::Now();
+  const absl::Duration began = options_.since_boot();
   auto listed = engine_.List({LabelOf(kDeploymentLabel, options_.deployment)}, false, deadline);
   NoteAnswer(listed.ok(), absl::Now());
   std::vector<Observation> observations;
@@ -532,7 +536,7 @@ absl::Status DockerBackend::Stop(const AttemptTarget& target, StopLevel level, a
       {
         const std::lock_guard lock(entry->mutex);
         entry->called_off = true;
-        if (!entry->killed_at) entry->killed_at = absl::Now();
+        if (!entry->killed_at) entry->killed_at = options_.since_boot();
       }
       // Closed first: a rank that claims from here on starts nothing.
       const absl::Status closed = launch::CloseFence(target.attempt_dir);
@@ -551,7 +555,8 @@ absl::Status DockerBackend::SignalRanks(const AttemptTarget& target, Entry& entr
   {
     const std::lock_guard lock(entry.mutex);
     TP_ASSIGN_OR_RETURN(ranks, entry.containers->RanksToSignal());
-    by_engine = level == StopLevel::kKill && entry.killed_at && absl::Now() - *entry.killed_at > kRunnerPatience;
+    by_engine =
+        level == StopLevel::kKill && entry.killed_at && options_.since_boot() - *entry.killed_at > kRunnerPatience;
   }
   if (by_engine) return KillContainers(target.key, deadline);
   absl::Status first;
@@ -632,17 +637,17 @@ absl::Status DockerBackend::RemoveNetworks(const std::string& key, absl::Time de
 
 // Being removed already is on its way to being gone.
 absl::Status DockerBackend::RemoveContainers(const std::vector<std::string>& labels, absl::Time deadline) {
-  for (;;) {
+  for (bool again = false;; again = true) {
     TP_ASSIGN_OR_RETURN(const std::vector<Container> left, engine_.List(labels, false, deadline));
     if (left.empty()) return absl::OkStatus();
+    if (absl::Now() + kRemovePoll > deadline) return Unavailable("container {} is still being removed", left[0].name);
+    if (again) std::this_thread::sleep_for(absl::ToChronoMilliseconds(kRemovePoll));
     for (const Container& container : left) {
       TP_ASSIGN_OR_RETURN(const EngineAnswer removed, engine_.Remove(container.id, deadline));
       if (removed.kind == EngineAnswer::Kind::kRefused) {
         return Unavailable("container {} cannot be removed: {}", container.name, removed.words);
       }
     }
-    if (absl::Now() + kRemovePoll > deadline) return Unavailable("container {} is still being removed", left[0].name);
-    std::this_thread::sleep_for(absl::ToChronoMilliseconds(kRemovePoll));
   }
 }
 

@@ -24,6 +24,7 @@
 #include "backends/docker/curl_transport.h"
 #include "backends/docker/engine.h"
 #include "backends/docker/tracked_containers.h"
+#include "base/since_boot.h"
 #include "launch/attempt_reader.h"
 #include "tp/backend.h"
 
@@ -36,6 +37,7 @@ struct DockerOptions {
   EngineAddress address;
   std::string device_directory = "/dev";  // of the engine's machine
   launch::ReaderOptions reader;
+  std::function<absl::Duration()> since_boot = SinceBoot;
 };
 
 class DockerBackend final : public Backend {
@@ -65,10 +67,10 @@ class DockerBackend final : public Backend {
     std::mutex mutex;
     std::unique_ptr<TrackedContainers> containers;
     LaunchProgress launch;
-    absl::Time launched_at = absl::InfinitePast();  // when this process was done with it
-    bool called_off = false;                        // nothing more is created or started
-    std::optional<absl::Time> killed_at;
-    absl::Time used_at;
+    absl::Duration launched_at = -absl::InfiniteDuration();  // when this process was done with it
+    bool called_off = false;                                 // nothing more is created or started
+    std::optional<absl::Duration> killed_at;
+    absl::Duration used_at;
   };
 
   DockerBackend(DockerOptions options, std::string rank_in_storage, std::unique_ptr<EngineTransport> transport);
@@ -106,7 +108,7 @@ class DockerBackend final : public Backend {
   std::condition_variable stopping_changed_;
   bool stopping_ = false;
   std::map<std::string, std::shared_ptr<Entry>> entries_;  // by key; those not in use are dropped
-  absl::Time dropped_at_ = absl::InfinitePast();
+  absl::Duration dropped_at_ = -absl::InfiniteDuration();
   std::optional<EngineFacts> facts_;
   // When the engine was away, as far as it was noticed; ends what it did then is no proof of anything.
   absl::Time first_answer_ = absl::InfiniteFuture();

@@ -125,7 +125,7 @@ Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::ma
 
 // What exists and never ran, or does not exist: since when.
 void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen) {
-  const absl::Time now = absl::Now();
+  const absl::Duration now = place_.since_boot();
   for (size_t i = 0; i < looks_.size(); ++i) {
     const launch::RankFiles& rank = files_->ranks[i];
     const Container* const container = Find(seen, rank);
@@ -140,8 +140,8 @@ void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen) {
 }
 
 bool TrackedContainers::IdleFor(size_t index, absl::Duration length) const {
-  const std::optional<absl::Time> since = looks_[index].idle_since;
-  return since && absl::Now() - *since >= length;
+  const std::optional<absl::Duration> since = looks_[index].idle_since;
+  return since && place_.since_boot() - *since >= length;
 }
 
 // What has not claimed could still be started by an order that is late: only a closed fence keeps its job from running.

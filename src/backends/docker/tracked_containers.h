@@ -26,6 +26,7 @@ struct SharedPlace {
   dev_t device = 0;  // of the root when the backend began: another one is an unmounted storage
   ino_t inode = 0;
   launch::ReaderOptions reader;
+  std::function<absl::Duration()> since_boot;
 };
 
 // How far this process has come with an attempt's launch.
@@ -58,7 +59,7 @@ class TrackedContainers {
 
  private:
   struct Looks {
-    std::optional<absl::Time> idle_since;  // no container of it runs, and its heartbeat stands still
+    std::optional<absl::Duration> idle_since;  // no container of it runs, and its heartbeat stands still
     int64_t beats = 0;
     std::optional<Inspected> ended;
   };

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "absl/time/clock.h"
+#include "base/since_boot.h"
 #include "base/status.h"
 
 namespace tp::local {
@@ -178,11 +179,11 @@ absl::Status TrackedAttempt::FindRanksThatCannotStart() {
   return absl::OkStatus();
 }
 
-void TrackedAttempt::Launched() { started_until_ = absl::Now() + kClaimSoon; }
+void TrackedAttempt::Launched() { started_until_ = SinceBoot() + kClaimSoon; }
 
 // Processes of a launch that are neither a runner with a claim nor a helper of one.
 absl::StatusOr<bool> TrackedAttempt::LauncherIsAlive() const {
-  if (absl::Now() < started_until_) return true;
+  if (SinceBoot() < started_until_) return true;
   TP_ASSIGN_OR_RETURN(const std::vector<MarkedProcess> launched,
                       FindMarkedProcesses(fmt::format("{}{}/", kLaunchMark, target_.key)));
   std::set<pid_t> claimed;
@@ -227,10 +228,10 @@ bool TrackedAttempt::TreeIsGone(size_t index, absl::Time deadline) {
   const launch::RankFiles& rank = files_->ranks[index];
   Runner& runner = runners_[index];
   if (!rank.claim || RanBeforeReboot(*rank.claim)) return true;
-  const absl::Time now = absl::Now();
+  const absl::Duration now = SinceBoot();
   if (now < runner.reap_again_at) return false;
   runner.reap_again_at = now + kReapAgainAfter;
-  switch (machine_.tool.Reap(target_.attempt_dir, rank.pool, rank.rank, std::min(deadline, now + kReapLimit))) {
+  switch (machine_.tool.Reap(target_.attempt_dir, rank.pool, rank.rank, std::min(deadline, absl::Now() + kReapLimit))) {
     case RankTool::Reaped::kGone:
       return true;
     case RankTool::Reaped::kRunnerAlive:

@@ -56,7 +56,7 @@ class TrackedAttempt {
     bool dead = false;     // verified: the runner itself is gone
     bool gone = false;     // verified: its whole tree is, and nothing of the rank can start
     UniqueFd pidfd;        // not valid where /proc must be asked instead
-    absl::Time reap_again_at = absl::InfinitePast();
+    absl::Duration reap_again_at = -absl::InfiniteDuration();
   };
 
   Observation ObserveUnclaimed(const std::string& nonce, absl::Time deadline);
@@ -82,7 +82,7 @@ class TrackedAttempt {
   launch::AttemptReader reader_;
   const launch::AttemptFiles* files_ = nullptr;  // of the last read
   std::vector<Runner> runners_;                  // as files_->ranks
-  absl::Time started_until_ = absl::InfinitePast();
+  absl::Duration started_until_ = -absl::InfiniteDuration();
 };
 
 }  // namespace tp::local

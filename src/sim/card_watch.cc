@@ -36,9 +36,16 @@ void CardWatch::WearLater() {
   });
 }
 
+// Cards that work break more often.
+core::NodePart CardWatch::AnyCard() {
+  const std::vector<core::NodePart> busy = world_.BusyCards();
+  if (!busy.empty() && rng_.Chance(700)) return rng_.Pick(busy);
+  return {.node = NodeName(static_cast<int>(rng_.Between(0, options_.nodes - 1))),
+          .card = static_cast<int>(rng_.Between(0, options_.cards_per_node - 1))};
+}
+
 void CardWatch::BreakOne() {
-  const core::NodePart part{.node = NodeName(static_cast<int>(rng_.Between(0, options_.nodes - 1))),
-                            .card = static_cast<int>(rng_.Between(0, options_.cards_per_node - 1))};
+  const core::NodePart part = AnyCard();
   if (!world_.BreakCard(part)) return;
   FailJobsOn(part);
   ears_.broke(part);

@@ -36,6 +36,7 @@ class CardWatch {
  private:
   void WearLater();
   void BreakOne();
+  core::NodePart AnyCard();
   void FailJobsOn(const core::NodePart& part);
   void Look();
   void LookLater(int64_t after_us);

@@ -123,7 +123,7 @@ AdminPlan DrawAdmin(Rng& rng) {
 
 CardFaults DrawCards(Rng& rng) {
   CardFaults faults;
-  faults.between_breaks = SometimesEvery(rng, {5 * kSecond, 5 * kMinute});
+  faults.between_breaks = SometimesEvery(rng, {kSecond, kMinute});
   faults.fails = static_cast<int>(rng.Between(300, 1000));
   faults.look_fails = Sometimes(rng, 300);
   return faults;

@@ -120,6 +120,7 @@ class World {
   bool BreakCard(const core::NodePart& part);
   void MendCard(const core::NodePart& part);
   std::string WhyBroken(const core::NodePart& part) const;  // empty: it is not
+  std::vector<core::NodePart> BusyCards() const;            // of ranks that run
   void FailRanksOn(const core::NodePart& part, int code);
   // Faults of the attempt's cards that were there at any time since its object was.
   std::vector<CardTruth> FaultsOf(const AttemptTruth& attempt) const;

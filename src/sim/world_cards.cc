@@ -38,6 +38,17 @@ std::string World::WhyBroken(const core::NodePart& part) const {
   return "";
 }
 
+std::vector<core::NodePart> World::BusyCards() const {
+  std::vector<core::NodePart> cards;
+  for (const auto& [key, attempt] : attempts_) {
+    for (const RankTruth& rank : attempt.ranks) {
+      if (!rank.process() || !rank.started_us) continue;
+      for (const int card : rank.placement.cards) cards.push_back({.node = rank.placement.node, .card = card});
+    }
+  }
+  return cards;
+}
+
 void World::FailRanksOn(const core::NodePart& part, int code) {
   EndRecord end;
   end.code = code;

@@ -68,7 +68,8 @@ Type<ProjectNotice> NoticeType() {
   const auto event = Choice<Event>({{"succeeded", Event::kSucceeded},
                                     {"failed", Event::kFailed},
                                     {"stopped", Event::kStopped},
-                                    {"paused", Event::kPaused}});
+                                    {"paused", Event::kPaused},
+                                    {"idle", Event::kIdle}});
   const auto wrong = [](const std::string& to) -> std::optional<std::string> {
     if (to.find("://") == std::string::npos) return std::nullopt;
     return fmt::format("{}: addresses are for admins to set up; name one of their receivers, or a mail address",

@@ -33,7 +33,7 @@ struct ProjectStep {
 };
 
 struct ProjectNotice {
-  enum class Event : uint8_t { kSucceeded, kFailed, kStopped, kPaused };
+  enum class Event : uint8_t { kSucceeded, kFailed, kStopped, kPaused, kIdle };
 
   std::string to;  // a mail address, or a receiver of the deployment's
   std::vector<Event> on;

@@ -40,6 +40,8 @@ v1::NoticeEvent ToProto(ProjectNotice::Event event) {
       return v1::NOTICE_EVENT_STOPPED;
     case ProjectNotice::Event::kPaused:
       return v1::NOTICE_EVENT_PAUSED;
+    case ProjectNotice::Event::kIdle:
+      return v1::NOTICE_EVENT_IDLE;
   }
   return v1::NOTICE_EVENT_UNSPECIFIED;
 }

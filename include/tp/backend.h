@@ -80,11 +80,12 @@ class Backend {
     return std::vector<ForeignCard>();
   }
 
-  // Of these nodes, where the backend has a way to look: missing, with memory errors, with a driver error that needs
-  // service. From the same thread as ForeignCards.
-  virtual absl::StatusOr<std::vector<BrokenCard>> BrokenCards(const std::vector<NodeCards>& /*nodes*/,
-                                                              absl::Time /*deadline*/) {
-    return std::vector<BrokenCard>();
+  // All cards of these nodes, but of those of which nothing can be said: they have no tool to look with, or do not
+  // answer. Broken are cards that are missing, have memory errors or a driver error that needs service. From the same
+  // thread as ForeignCards.
+  virtual absl::StatusOr<std::vector<CardSight>> LookAtCards(const std::vector<NodeCards>& /*nodes*/,
+                                                             absl::Time /*deadline*/) {
+    return std::vector<CardSight>();
   }
 
   // `wake` may be called from any thread whenever something may have changed at the attempt with that

@@ -33,11 +33,14 @@ struct NodeCards {
   int cards = 0;
 };
 
-// A card that gives no more work until somebody has seen to it.
-struct BrokenCard {
+// A card as a look found it.
+struct CardSight {
   std::string node;
   int card = 0;
-  std::string why;
+  std::string broken = {};  // why it gives no more work until somebody has seen to it; empty: it is not
+  std::optional<int> utilization_percent = std::nullopt;
+  std::string process = {};  // one that computes on it, whosever it is; empty: none
+  bool operator==(const CardSight&) const = default;
 };
 
 }  // namespace tp

@@ -8,6 +8,7 @@
 
 #include "base/secret_names.h"
 #include "core/array.h"
+#include "core/card_health.h"
 #include "core/reason.h"
 #include "core/resource.h"
 #include "core/revision.h"
@@ -20,7 +21,7 @@ static_assert(static_cast<int>(core::JobState::kStopped) + 1 == v1::JOB_STATE_ST
 static_assert(static_cast<int>(core::RunWord::kPartial) + 1 == v1::RUN_STATE_PARTIAL);
 static_assert(static_cast<int>(core::GateKind::kBackend) + 1 == v1::GATE_BACKEND);
 static_assert(static_cast<int>(core::AfterWhen::kAlways) + 1 == v1::AFTER_WHEN_ALWAYS);
-static_assert(static_cast<int>(core::NoticeEvent::kPaused) + 1 == v1::NOTICE_EVENT_PAUSED);
+static_assert(static_cast<int>(core::NoticeEvent::kIdle) + 1 == v1::NOTICE_EVENT_IDLE);
 static_assert(static_cast<int>(store::UsageKey::kRun) + 1 == v1::USAGE_KEY_RUN);
 
 using ProtoEnv = google::protobuf::Map<std::string, std::string>;
@@ -131,6 +132,8 @@ void CopyStep(const loop::LiveRun& run, size_t index, Environment environment, a
   to->set_state_text(core::StateText(step, now));
   *to->mutable_entered_at() = ToProto(step.entered_at);
   to->set_reason(core::StepReason(step, gates));
+  const bool idle = index < run.idle_since.size() && run.idle_since[index] && step.attempt;
+  if (idle) to->set_reason(core::IdleSentence(step.attempt->cards(), now - *run.idle_since[index]));
   for (const core::GateVerdict& verdict : gates) *to->add_gates() = ToProto(verdict);
   if (const core::ResolvedShape* shape = ShapeOf(run, index)) {
     CopyShape(*shape, to);

@@ -98,6 +98,7 @@ const std::vector<ServerKey>& ServerKeys() {
       PolicyKey("scheduling.fair_share", &Policy::fair_share),
       PolicyKey("scheduling.fair_share_half_life", &Policy::fair_share_half_life),
       PolicyKey("scheduling.min_flip", &Policy::min_flip),
+      PolicyKey("scheduling.idle_after", &Policy::idle_after),
       PolicyKey("scheduling.kill_repeat", &Policy::kill_repeat),
       PolicyKey("scheduling.fence_repeat", &Policy::fence_repeat),
       PolicyKey("scheduling.absent_grace", &Policy::absent_grace),

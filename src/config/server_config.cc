@@ -173,6 +173,9 @@ Type<core::Policy> PolicyType() {
           "Automatic retries after a failure that was not the job's: node_lost, preempted, evicted, gpu_lost, "
           "storage, lost."),
       Key("retry_cooldown", &Policy::retry_cooldown, grace, "Pause before an automatic retry."),
+      Key("idle_after", &Policy::idle_after, DurationBetween(absl::ZeroDuration(), absl::Hours(24 * 30)),
+          "A job whose cards all compute nothing for so long is shown so, and those who asked are told; nothing is "
+          "ended. 0s: never."),
       Key("relaunch_backoff", &Policy::relaunch_backoff, repeat,
           "Delay before a launch that never ran is tried again; doubles each time."),
       Key("relaunch_backoff_max", &Policy::relaunch_backoff_max, DurationBetween(kShortest, kDay), "What it grows to."),

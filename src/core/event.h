@@ -47,13 +47,19 @@ using LaunchAnswered = LaunchResult;
 using FenceAnswered = FenceResult;
 struct Observed {
   Observation observation;
+  bool cards_watched = false;  // its nodes are looked at: before an end is named, one more look can be asked for
+};
+// Its nodes' cards were looked at.
+struct CardsLooked {
+  absl::Time began;               // the look, on tpd's clock
+  std::vector<CardFault> faults;  // of cards of the attempt's, that are not known of it yet
 };
 
 // A deadline of the step's own may have passed: signals to escalate, a fence to try again.
 struct TimerFired {};
 
 using Event = std::variant<StopRequested, PauseRequested, ResumeRequested, RetryRequested, Admitted, DependencyFailed,
-                           LaunchAnswered, FenceAnswered, Observed, TimerFired>;
+                           LaunchAnswered, FenceAnswered, Observed, TimerFired, CardsLooked>;
 
 // One for each alternative of Event, in order.
 enum class EventKind : uint8_t {
@@ -67,13 +73,14 @@ enum class EventKind : uint8_t {
   kFenceAnswered,
   kObserved,
   kTimer,
+  kCardsLooked,
 };
-inline constexpr int kEventKindCount = 10;
+inline constexpr int kEventKindCount = 11;
 static_assert(std::variant_size_v<Event> == kEventKindCount);
 
 inline constexpr std::array<std::string_view, kEventKindCount> kEventNames = {
-    "stop",           "pause",    "resume", "retry", "admitted", "dependency failed", "launch answered",
-    "fence answered", "observed", "timer"};
+    "stop",           "pause",    "resume", "retry",          "admitted", "dependency failed", "launch answered",
+    "fence answered", "observed", "timer",  "cards looked at"};
 
 inline EventKind KindOf(const Event& event) { return static_cast<EventKind>(event.index()); }
 constexpr std::string_view Name(EventKind kind) { return kEventNames[static_cast<size_t>(kind)]; }

@@ -175,6 +175,7 @@ void FoldClockSet(Step& step, absl::Duration by) {
   shift(sight.unknown_since);
   shift(sight.absent_since);
   shift(sight.last_alive);
+  shift(sight.look_asked);
   if (step.attempt->meter) step.attempt->meter->seen_at += by;
   if (step.attempt->ending) shift(step.attempt->ending->escalate_at);
 }

@@ -91,6 +91,16 @@ Failure LostFailure(const RankObservation& rank) {
                       RankName(rank))};
 }
 
+// The first that was found: what followed may be its consequence.
+Failure CardFailure(const Attempt& attempt) {
+  const CardFault& fault = attempt.sight.card_faults.front();
+  return {
+      FailureKind::kGpuLost,
+      fmt::format("card {} of {} broke under it ({}) and it ended with {}: the card is out of service until an admin "
+                  "has seen to it; retry continues from the newest checkpoint on other cards",
+                  fault.card, fault.node, fault.why, DescribeExit(attempt))};
+}
+
 std::optional<Failure> EngineFailure(EngineEnd end, const std::string& reason) {
   const std::string words = reason.empty() ? "the engine gave no reason" : reason;
   switch (end) {
@@ -224,11 +234,36 @@ Outcome Judge(const Step& step, const Policy& policy) {
   return Outcome::kFailed;
 }
 
+bool CardsMayExplain(const Attempt& attempt) {
+  if (!attempt.ending || !attempt.ending->failure) return false;
+  const RankObservation* const failed = FirstFailed(attempt);
+  if (failed != nullptr && failed->ended->exit == ExitKind::kNotStarted) return false;
+  switch (attempt.ending->failure->kind) {
+    case FailureKind::kUserExit:
+    case FailureKind::kGpuLost:
+      return true;
+    case FailureKind::kUserOom:
+    case FailureKind::kTimeLimit:
+    case FailureKind::kEngineRejected:
+    case FailureKind::kImage:
+    case FailureKind::kStartTimeout:
+    case FailureKind::kNodeLost:
+    case FailureKind::kPreempted:
+    case FailureKind::kEvicted:
+    case FailureKind::kStorage:
+    case FailureKind::kDependency:
+    case FailureKind::kLost:
+      return false;
+  }
+  return false;
+}
+
 Failure FailureOf(const Attempt& attempt) {
   // An engine may say why only after the record of its TERM was read.
   if (attempt.ending && attempt.ending->cause == EndCause::kEvicted && ExplainsTerm(attempt.engine_end)) {
     return *EngineFailure(attempt.engine_end, attempt.sight.engine_reason);
   }
+  if (CardsMayExplain(attempt) && !attempt.sight.card_faults.empty()) return CardFailure(attempt);
   if (attempt.ending && attempt.ending->failure) return *attempt.ending->failure;
   return {FailureKind::kLost, "it ended without evidence of how: retry continues from the newest checkpoint"};
 }

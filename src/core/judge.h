@@ -42,8 +42,12 @@ enum class Outcome : uint8_t {
 
 Outcome Judge(const Step& step, const Policy& policy);
 
-// What FAILED would say. Never without a sentence.
+// What FAILED would say. Never without a sentence. What would be the job's own exit is the card's where one of the
+// attempt's cards broke under it.
 Failure FailureOf(const Attempt& attempt);
+
+// Whether a broken card among its own would name this end otherwise.
+bool CardsMayExplain(const Attempt& attempt);
 
 // Whether a failure of this kind may be retried by itself now, and from which budget.
 bool RetryAllowed(const Step& step, const Failure& failure, const Policy& policy);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/judge.h"
+
 namespace tp::core {
 namespace {
 
@@ -81,6 +83,8 @@ std::optional<NodeMark> NodeBook::MarkForStrikes(const std::string& node, absl::
 }
 
 std::string BadNode(const Attempt& attempt) {
+  const bool card = !attempt.sight.card_faults.empty() && FailureOf(attempt).kind == FailureKind::kGpuLost;
+  if (card) return attempt.sight.card_faults.front().node;
   for (const RankObservation& rank : attempt.ranks) {
     const bool bad = !rank.ended || rank.ended->signalled_by == SignalledBy::kOther;
     const PoolPlacement& pool = attempt.placement[static_cast<size_t>(rank.pool)];

@@ -77,8 +77,8 @@ class NodeBook {
   std::map<std::string, std::vector<Strike>> strikes_;
 };
 
-// The node of the first rank that was lost or signalled from outside: that others then ended on tpd's TERM says
-// nothing of theirs. Empty: none was.
+// The node of the card that broke, where that is how it failed; else of the first rank that was lost or signalled from
+// outside: that others then ended on tpd's TERM says nothing of theirs. Empty: none was.
 std::string BadNode(const Attempt& attempt);
 
 // What the end of an attempt says against a node. `left`: how it was told, the newest of the step's past.

@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kMostNotices = 16;
 constexpr size_t kLongestAddress = 254;
 
-constexpr std::array<std::string_view, kNoticeEventCount> kEvents = {"succeeded", "failed", "stopped", "paused"};
+constexpr std::array<std::string_view, kNoticeEventCount> kEvents = {"succeeded", "failed", "stopped", "paused",
+                                                                     "idle"};
 
 bool IsPlainWord(std::string_view text, std::string_view also) {
   const auto plain = [also](char c) {

@@ -15,9 +15,9 @@ namespace tp::core {
 
 enum class RunWord : uint8_t;
 
-// What somebody can be told of; the words of `on`.
-enum class NoticeEvent : uint8_t { kSucceeded, kFailed, kStopped, kPaused };
-inline constexpr int kNoticeEventCount = 4;
+// What somebody can be told of; the words of `on`. Idle: it runs, and its cards compute nothing.
+enum class NoticeEvent : uint8_t { kSucceeded, kFailed, kStopped, kPaused, kIdle };
+inline constexpr int kNoticeEventCount = 5;
 std::string_view Name(NoticeEvent event);
 
 // What a run has come to when its word is this one; PARTIAL is a failure. Nothing for words that nobody is told of.

@@ -124,6 +124,14 @@ struct Meter {
   bool operator==(const Meter&) const = default;
 };
 
+// One of an attempt's own cards that was found broken after its launch.
+struct CardFault {
+  std::string node;
+  int card = 0;
+  std::string why;
+  bool operator==(const CardFault&) const = default;
+};
+
 // What was last seen. Not history: kept so that `last seen` and deadlines are honest.
 struct Sight {
   std::optional<absl::Time> last_seen;      // last Present or Absent; at first its creation
@@ -135,6 +143,8 @@ struct Sight {
   std::optional<absl::Time> absent_since;
   absl::Duration pending;   // time seen without its cards, for pending_timeout
   absl::Duration starting;  // time seen with its cards before RUNNING, for start_timeout
+  std::vector<CardFault> card_faults = {};
+  std::optional<absl::Time> look_asked = std::nullopt;  // at its cards, before its end is named; until it has come
   bool operator==(const Sight&) const = default;
 };
 
@@ -237,7 +247,9 @@ struct Policy {
   absl::Duration default_time_limit = absl::Hours(24 * 30);  // what backfill assumes of a step without one
   bool fair_share = false;
   absl::Duration fair_share_half_life = absl::Hours(24 * 7);
-  absl::Duration min_flip = absl::Minutes(10);  // from a window's pause to its resume, at least
+  absl::Duration min_flip = absl::Minutes(10);       // from a window's pause to its resume, at least
+  absl::Duration look_patience = absl::Seconds(15);  // how long an end waits for a look at the attempt's cards
+  absl::Duration idle_after = absl::Minutes(30);     // cards that compute nothing for so long are shown; zero: never
   bool operator==(const Policy&) const = default;
 };
 

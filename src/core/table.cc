@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "core/card_health.h"
 #include "core/fold.h"
 #include "core/judge.h"
 #include "core/ledger.h"
@@ -133,6 +134,22 @@ bool NewCause(const Change& c) {
 template <Outcome kOutcome>
 bool Leaves(const Change& c) {
   return MayLeave(*c.step.attempt) && Judge(c.step, c.policy) == kOutcome;
+}
+
+// What broke under the job may be found only by the look that its end asked for.
+bool AwaitsLook(const Change& c) {
+  const auto& asked = c.step.attempt->sight.look_asked;
+  return asked && c.now < *asked + c.policy.look_patience;
+}
+template <Outcome kOutcome>
+bool Fails(const Change& c) {
+  return Leaves<kOutcome>(c) && !AwaitsLook(c);
+}
+
+bool FindsFault(const Change& c) { return AnyNewCardFault(*c.step.attempt, As<CardsLooked>(c).faults); }
+bool LookWasAsked(const Change& c) {
+  const auto& asked = c.step.attempt->sight.look_asked;
+  return asked && *asked <= As<CardsLooked>(c).began;
 }
 
 bool OverTimeLimit(const Change& c) {
@@ -419,8 +436,20 @@ void BeginEnd(Change& c) {
   SetCause(c, cause.cause, std::move(cause.failure));
   c.step.attempt->ending->fence = FenceState::kNotAsked;
   c.step.attempt->ending->escalate_at = c.now + c.policy.stop_grace;
+  if (As<Observed>(c).cards_watched && CardsMayExplain(*c.step.attempt)) c.step.attempt->sight.look_asked = c.now;
   if (AnyLeft(*c.step.attempt)) SendTerm(c);
 }
+
+void KeepCardFaults(Change& c) {
+  Sight& sight = c.step.attempt->sight;
+  for (const CardFault& fault : As<CardsLooked>(c).faults) {
+    if (HasCardFault(*c.step.attempt, fault)) continue;
+    sight.card_faults.push_back(fault);
+    c.note = fmt::format("card {} of {} is broken: {}", fault.card, fault.node, fault.why);
+  }
+}
+
+void TakeLook(Change& c) { c.step.attempt->sight.look_asked.reset(); }
 
 void EndForTimeLimit(Change& c) {
   Failure failure{FailureKind::kTimeLimit,
@@ -718,18 +747,18 @@ Table MakeTable() {
       {{kS, kP, kR},
        kObserved,
        "gone; failed, budget left",
-       Leaves<Outcome::kRetried>,
+       Fails<Outcome::kRetried>,
        kQ,
        "COOLDOWN, retry_count + 1",
        LeaveRetried},
       {{kS, kP, kR},
        kObserved,
        "gone; failed, budget left, under a pause",
-       Leaves<Outcome::kPausedAfterFailure>,
+       Fails<Outcome::kPausedAfterFailure>,
        kZ,
        "retry_count + 1, the cooldown is kept",
        LeavePausedAfterFailure},
-      {{kS, kP, kR}, kObserved, "gone; failed", Leaves<Outcome::kFailed>, kF, "cards released", LeaveFailed},
+      {{kS, kP, kR}, kObserved, "gone; failed", Fails<Outcome::kFailed>, kF, "cards released", LeaveFailed},
 
       {{kR}, kObserved, "its time limit is over", OverTimeLimit, kStay, "TERM, stop_grace, KILL", EndForTimeLimit},
       {{kS, kP},
@@ -769,6 +798,17 @@ Table MakeTable() {
       {{kP, kR}, kTimer, "the warning's grace is over", GraceOver<SignalSent::kWarn>, kStay, "TERM", SendTerm},
       {{kP, kR}, kTimer, "stop_grace is over", GraceOver<SignalSent::kTerm>, kStay, "KILL", SendKill},
       {{kP, kR}, kTimer, "still not gone after KILL", DueAfter<SignalSent::kKill>, kStay, "KILL again", SendKill},
+
+      // What became of its cards. A job goes on as long as it can: they only name its end.
+      {{kS, kP, kR},
+       kCardsLooked,
+       "one of its own is broken",
+       FindsFault,
+       kStay,
+       "kept with the attempt: a failure is gpu_lost",
+       KeepCardFaults,
+       Then::kAgain},
+      {{kP, kR}, kCardsLooked, "its end waits for the look", LookWasAsked, kStay, "it may be named", TakeLook},
   };
 }
 

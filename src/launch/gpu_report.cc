@@ -14,6 +14,10 @@ constexpr size_t kColumns = 4;
 constexpr size_t kMaxFaults = 16;
 constexpr size_t kMaxXidText = 200;
 constexpr std::string_view kXidMark = "NVRM: Xid (";
+constexpr std::string_view kMpsServer = "nvidia-cuda-mps-server";
+
+// Between an error and the look that takes its card out of service.
+constexpr double kFreshXidS = 60;
 
 constexpr std::array kServiceXids = {46, 48, 62, 64, 74, 79, 95, 119, 120, 140, 143};
 
@@ -23,10 +27,10 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-template <typename Number>
-std::optional<Number> NumberOf(std::string_view text, int base = 10) {
+template <typename Number, typename... How>
+std::optional<Number> NumberOf(std::string_view text, How... how) {
   Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, how...);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
   return number;
 }
@@ -53,9 +57,16 @@ std::optional<GpuSight> ParseCard(std::string_view line) {
                   .uncorrected_errors = NumberOf<int64_t>(columns[3])};
 }
 
+// Of `[ 1234.567890] NVRM: ...`.
+std::optional<double> KernelStamp(std::string_view line) {
+  if (!line.starts_with('[')) return std::nullopt;
+  return NumberOf<double>(Trimmed(line.substr(1, line.find(']') - 1)), std::chars_format::fixed);
+}
+
 std::optional<Xid> ParseXid(std::string_view line) {
   const size_t mark = line.find(kXidMark);
   if (mark == std::string_view::npos) return std::nullopt;
+  const std::optional<double> stamp = KernelStamp(line.substr(0, mark));
   line.remove_prefix(mark + kXidMark.size());
   const size_t close = line.find("):");
   if (close == std::string_view::npos) return std::nullopt;
@@ -65,7 +76,52 @@ std::optional<Xid> ParseXid(std::string_view line) {
   const std::optional<int> code = NumberOf<int>(line.substr(0, comma));
   if (bus.empty() || !code) return std::nullopt;
   const std::string_view text = comma < line.size() ? Trimmed(line.substr(comma + 1)) : std::string_view();
-  return Xid{.bus = std::move(bus), .code = *code, .text = std::string(text.substr(0, kMaxXidText))};
+  return Xid{
+      .bus = std::move(bus), .code = *code, .text = std::string(text.substr(0, kMaxXidText)), .at_uptime_s = stamp};
+}
+
+std::optional<GpuProcess> ParseProcess(std::string_view line) {
+  const std::vector<std::string_view> columns = Split(line, ',');
+  if (columns.size() < 3) return std::nullopt;
+  std::string bus = BusOf(columns[0]);
+  const std::optional<int64_t> pid = NumberOf<int64_t>(columns[1]);
+  const std::string_view path = columns[2];  // a comma in a name costs the rest of it
+  if (bus.empty() || !pid || path.ends_with(kMpsServer)) return std::nullopt;
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return GpuProcess{.bus = std::move(bus), .pid = *pid, .name = std::string(name.substr(0, kMaxXidText))};
+}
+
+const GpuSight* Find(const GpuReport& report, int index) {
+  const auto found = std::find_if(report.cards.begin(), report.cards.end(),
+                                  [index](const GpuSight& card) { return card.index == index; });
+  return found == report.cards.end() ? nullptr : &*found;
+}
+
+std::string ProcessOn(const GpuLook& look, const GpuSight& card) {
+  for (const GpuProcess& process : look.processes) {
+    if (process.bus == card.bus) return fmt::format("process {} ({})", process.pid, process.name);
+  }
+  return "";
+}
+
+std::string FreshFault(const GpuLook& look, const GpuSight& card) {
+  for (const Xid& xid : look.xids) {
+    const bool fresh = xid.at_uptime_s && look.uptime_s - *xid.at_uptime_s < kFreshXidS;
+    if (xid.bus == card.bus && NeedsService(xid.code) && fresh) return fmt::format("Xid {}: {}", xid.code, xid.text);
+  }
+  return "";
+}
+
+std::string CardProblem(const GpuLook& look, int index, const std::string& node) {
+  const GpuSight* const card = Find(look.report, index);
+  if (card == nullptr) return fmt::format("card {} of {} is not there: nvidia-smi does not list it", index, node);
+  if (const std::string fault = FreshFault(look, *card); !fault.empty()) {
+    return fmt::format("card {} of {} has just broken: {}", index, node, fault);
+  }
+  const std::string process = ProcessOn(look, *card);
+  if (process.empty()) return "";
+  return fmt::format("card {} of {} is in use by {}, which is not tp's: end it there, or wait for it", index, node,
+                     process);
 }
 
 }  // namespace
@@ -135,6 +191,55 @@ std::vector<BrokenCard> FindBrokenCards(const GpuReport& report, const std::vect
   cards.reserve(broken.size());
   for (auto& [index, why] : broken) cards.push_back({index, std::move(why)});
   return cards;
+}
+
+std::vector<GpuProcess> ParseGpuProcesses(std::string_view output) {
+  std::vector<GpuProcess> processes;
+  for (const std::string_view line : Split(output, '\n')) {
+    if (auto process = ParseProcess(line)) processes.push_back(*std::move(process));
+  }
+  return processes;
+}
+
+std::vector<GpuState> StatesOf(const GpuLook& look, int expected) {
+  std::vector<GpuState> states(static_cast<size_t>(std::max(expected, 0)));
+  for (size_t i = 0; i < states.size(); ++i) {
+    states[i].index = static_cast<int>(i);
+    const GpuSight* const card = Find(look.report, states[i].index);
+    if (card == nullptr) continue;
+    states[i].utilization_percent = card->utilization_percent;
+    states[i].process = ProcessOn(look, *card);
+  }
+  for (BrokenCard& broken : FindBrokenCards(look.report, look.xids, expected)) {
+    if (broken.index < expected) states[static_cast<size_t>(broken.index)].broken = std::move(broken.why);
+  }
+  return states;
+}
+
+void AddSights(const GpuLook& look, const NodeCards& node, std::vector<CardSight>& to) {
+  for (GpuState& state : StatesOf(look, node.cards)) {
+    to.push_back({.node = node.node,
+                  .card = state.index,
+                  .broken = std::move(state.broken),
+                  .utilization_percent = state.utilization_percent,
+                  .process = std::move(state.process)});
+  }
+}
+
+std::vector<int> RealCardsOf(const LaunchSpec& spec, const RankLaunch& rank) {
+  const auto pool = static_cast<size_t>(rank.pool);
+  if (pool < spec.demands.size() && spec.demands[pool].virtual_cards) return {};
+  return rank.placement.cards;
+}
+
+std::string PreflightProblem(const GpuLook& look, const LaunchSpec& spec) {
+  for (const RankLaunch& rank : spec.ranks) {
+    for (const int card : RealCardsOf(spec, rank)) {
+      std::string problem = CardProblem(look, card, rank.placement.node);
+      if (!problem.empty()) return problem;
+    }
+  }
+  return "";
 }
 
 }  // namespace tp::launch

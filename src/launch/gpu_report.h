@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tp/launch.h"
+#include "tp/nodes.h"
+
 namespace tp::launch {
 
 // Prints one line a card: index, bus id, utilisation in percent, uncorrected memory errors since the driver started.
@@ -37,6 +40,7 @@ struct Xid {
   std::string bus;
   int code = 0;
   std::string text;
+  std::optional<double> at_uptime_s = std::nullopt;  // as the kernel stamped the line
   bool operator==(const Xid&) const = default;
 };
 std::vector<Xid> ParseXids(std::string_view kernel_log);
@@ -50,6 +54,48 @@ struct BrokenCard {
   std::string why;
   bool operator==(const BrokenCard&) const = default;
 };
+
+// Prints one line for each process that computes on a card.
+inline constexpr std::string_view kProcessQuery = "--query-compute-apps=gpu_bus_id,pid,process_name";
+inline constexpr std::string_view kQueryFormat = "--format=csv,noheader,nounits";
+
+struct GpuProcess {
+  std::string bus;
+  int64_t pid = 0;
+  std::string name;
+  bool operator==(const GpuProcess&) const = default;
+};
+// Without those that are part of the driver's own service, as of MPS.
+std::vector<GpuProcess> ParseGpuProcesses(std::string_view output);
+
+// All that a look at a machine brought.
+struct GpuLook {
+  GpuReport report;
+  std::vector<Xid> xids;
+  std::vector<GpuProcess> processes;
+  double uptime_s = 0;  // of the machine; 0: not known
+};
+
+// A card of a machine, taken together.
+struct GpuState {
+  int index = 0;
+  std::string broken = {};  // why; empty: it is not
+  std::optional<int> utilization_percent = std::nullopt;
+  std::string process = {};  // `process 4711 (python)`, the first of those that compute on it; empty: none
+  bool operator==(const GpuState&) const = default;
+};
+// The first `expected` cards, by index.
+std::vector<GpuState> StatesOf(const GpuLook& look, int expected);
+
+// The same for a node as the registry has it.
+void AddSights(const GpuLook& look, const NodeCards& node, std::vector<CardSight>& to);
+
+// The cards that the rank is given as devices: none of virtual series.
+std::vector<int> RealCardsOf(const LaunchSpec& spec, const RankLaunch& rank);
+
+// Why a job may not begin on the cards that its ranks are given of this machine now; empty: it may. An error that is
+// older was seen by looks before, and where a card is in service all the same somebody wants it so.
+std::string PreflightProblem(const GpuLook& look, const LaunchSpec& spec);
 
 // Cards that are missing among the first `expected`, have memory errors that ECC could not correct, or an error that
 // needs service. One sentence each; sorted by index.

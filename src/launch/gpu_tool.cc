@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <ctime>
 #include <sstream>
 
 #include "base/status.h"
@@ -21,24 +23,55 @@ std::string Find(const std::string& directories, const std::string& program) {
   return "";
 }
 
+double ReadUptime() {
+  timespec now{};
+  if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
 }  // namespace
 
 GpuTool::GpuTool(const std::string& directories)
     : nvidia_smi_(Find(directories, "nvidia-smi")), dmesg_(Find(directories, "dmesg")) {}
 
-absl::StatusOr<std::vector<BrokenCard>> GpuTool::FindBroken(int expected, absl::Time deadline) const {
-  const Command query{.argv = {nvidia_smi_, std::string(kGpuQuery), "--format=csv,noheader,nounits"},
-                      .env = {"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
-                      .stdin_bytes = {}};
-  TP_ASSIGN_OR_RETURN(const CommandResult cards, RunCommand(query, deadline));
-  std::vector<Xid> xids;
-  if (!dmesg_.empty()) {
-    // Where it may not be read, the card's own word has to do.
-    const auto log = RunCommand(
-        {.argv = {dmesg_}, .env = {"LC_ALL=C"}, .stdin_bytes = {}, .max_output_bytes = kMaxLogBytes}, deadline);
-    if (log.ok() && log->exit_code == 0) xids = ParseXids(log->out);
-  }
-  return FindBrokenCards(ParseGpuQuery(cards.out + "\n" + cards.err), xids, expected);
+absl::StatusOr<std::string> GpuTool::Query(std::string_view query, absl::Time deadline) const {
+  const Command command{.argv = {nvidia_smi_, std::string(query), std::string(kQueryFormat)},
+                        .env = {"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+                        .stdin_bytes = {}};
+  TP_ASSIGN_OR_RETURN(const CommandResult result, RunCommand(command, deadline));
+  return result.out + "\n" + result.err;
+}
+
+absl::StatusOr<GpuLook> GpuTool::Look(absl::Time deadline) const {
+  GpuLook look;
+  TP_ASSIGN_OR_RETURN(const std::string cards, Query(kGpuQuery, deadline));
+  look.report = ParseGpuQuery(cards);
+  TP_ASSIGN_OR_RETURN(const std::string processes, Query(kProcessQuery, deadline));
+  look.processes = ParseGpuProcesses(processes);
+  look.uptime_s = ReadUptime();
+  if (dmesg_.empty()) return look;
+  // Where it may not be read, the card's own word has to do.
+  const auto log = RunCommand(
+      {.argv = {dmesg_}, .env = {"LC_ALL=C"}, .stdin_bytes = {}, .max_output_bytes = kMaxLogBytes}, deadline);
+  if (log.ok() && log->exit_code == 0) look.xids = ParseXids(log->out);
+  return look;
+}
+
+absl::StatusOr<std::vector<CardSight>> SightsOf(const GpuTool& tool, const std::vector<NodeCards>& nodes,
+                                                absl::Time deadline) {
+  std::vector<CardSight> cards;
+  if (!tool.available() || nodes.empty()) return cards;
+  TP_ASSIGN_OR_RETURN(const GpuLook look, tool.Look(deadline));
+  for (const NodeCards& node : nodes) AddSights(look, node, cards);
+  return cards;
+}
+
+std::string Preflight(const GpuTool& tool, const LaunchSpec& spec, absl::Time deadline) {
+  const bool any = std::any_of(spec.ranks.begin(), spec.ranks.end(),
+                               [&](const RankLaunch& rank) { return !RealCardsOf(spec, rank).empty(); });
+  if (!any || !tool.available()) return "";
+  const absl::StatusOr<GpuLook> look = tool.Look(deadline);
+  return look.ok() ? PreflightProblem(*look, spec) : "";
 }
 
 }  // namespace tp::launch

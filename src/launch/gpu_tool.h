@@ -3,28 +3,43 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "launch/gpu_report.h"
+#include "tp/launch.h"
+#include "tp/nodes.h"
 
 namespace tp::launch {
+
+inline constexpr char kToolPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 class GpuTool {
  public:
   // `directories`: where the tools are looked for, as in PATH.
-  explicit GpuTool(const std::string& directories = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  explicit GpuTool(const std::string& directories = kToolPath);
 
   bool available() const { return !nvidia_smi_.empty(); }
 
-  // Of the first `expected` cards. Needs available(). A tool that hangs, as it does on some broken cards, is
-  // DEADLINE_EXCEEDED and says nothing of any one of them.
-  absl::StatusOr<std::vector<BrokenCard>> FindBroken(int expected, absl::Time deadline) const;
+  // Needs available(). A tool that hangs, as it does on some broken cards, is DEADLINE_EXCEEDED and says nothing of any
+  // one of them.
+  absl::StatusOr<GpuLook> Look(absl::Time deadline) const;
 
  private:
+  absl::StatusOr<std::string> Query(std::string_view query, absl::Time deadline) const;
+
   std::string nvidia_smi_;
   std::string dmesg_;  // empty: the kernel's log is not looked at
 };
+
+// All cards of these nodes, which are this machine whatever they are called; none where it has no nvidia-smi.
+absl::StatusOr<std::vector<CardSight>> SightsOf(const GpuTool& tool, const std::vector<NodeCards>& nodes,
+                                                absl::Time deadline);
+
+// Why a job may not begin on the real cards that its ranks are given, all of this machine, now; empty: it may, or
+// nothing can be said.
+std::string Preflight(const GpuTool& tool, const LaunchSpec& spec, absl::Time deadline);
 
 }  // namespace tp::launch

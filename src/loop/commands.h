@@ -173,6 +173,7 @@ struct LiveRun {
   // By step, where asked for: what would let it start, `h200:8 would start now`.
   std::vector<std::vector<std::string>> hints = {};
   std::vector<std::optional<core::CheckpointSight>> checkpoints = {};  // by step
+  std::vector<std::optional<absl::Time>> idle_since = {};              // by step, where that is worth showing
 };
 
 struct Answer {

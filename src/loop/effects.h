@@ -32,6 +32,9 @@ class EffectSink {
   // One observation of an attempt that has been left and is not tracked, posted to the loop like any other. It may
   // never come: whoever still wants to know asks again.
   virtual void Look(const std::string& backend, const AttemptTarget& target) = 0;
+
+  // One look at the backend's cards, soon; what it sees is posted to the loop. It may never come.
+  virtual void LookAtCards(const std::string& /*backend*/) {}
 };
 
 // The backend that removes run directories: its targets' attempt_dir is a whole run's.

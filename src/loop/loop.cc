@@ -96,7 +96,7 @@ void Loop::Post(WhatIfQuery query, WhatIfReply reply) {
 }
 void Loop::Post(NodesQuery, NodesReply reply) { messages_.push_back(NodesMessage{std::move(reply)}); }
 void Loop::Post(CardsHeldElsewhere held) { messages_.push_back(std::move(held)); }
-void Loop::Post(PartBroken broken) { messages_.push_back(std::move(broken)); }
+void Loop::Post(CardsSeen seen) { messages_.push_back(std::move(seen)); }
 void Loop::Post(StorageScanned scanned) { messages_.push_back(std::move(scanned)); }
 void Loop::Post(CheckpointsSeen seen) { messages_.push_back(std::move(seen)); }
 void Loop::Post(EffectAnswered answered) { messages_.push_back(std::move(answered)); }
@@ -137,6 +137,8 @@ void Loop::ClockSet(absl::Duration by) {
     }
   }
   for (auto& [at, id] : std::exchange(outbox_retries_, {})) outbox_retries_.emplace(at + by, id);
+  for (auto& [ref, spell] : idle_) spell.since += by;
+  for (auto& [card, at] : released_) at += by;
   MoveCorrections(by);
   planner_.ClockSet(by);
   WatchAllWindows();
@@ -164,7 +166,7 @@ void Loop::Take(Input& input) {
                  [&](WhatIfMessage& what_if) { TakeWhatIf(what_if); },
                  [&](NodesMessage& nodes) { TakeNodes(nodes); },
                  [&](CardsHeldElsewhere& held) { TakeElsewhere(held); },
-                 [&](const PartBroken& broken) { TakeBroken(broken); },
+                 [&](CardsSeen& seen) { TakeCards(seen); },
                  [&](StorageScanned& scanned) { TakeScanned(scanned); },
                  [&](CheckpointsSeen& seen) { TakeCheckpoints(seen); },
                  [&](const EffectAnswered& answered) { TakeAnswer(answered); },
@@ -185,7 +187,9 @@ void Loop::TakeRegistry(std::shared_ptr<const core::Registry> registry) {
 void Loop::TakeObserved(const AttemptObserved& observed) {
   const auto found = by_key_.find(observed.key);
   if (found == by_key_.end()) return TakeLate(observed);  // the attempt has been left
-  Deliver(found->second, core::Observed{observed.observation});
+  const core::Step* const step = FindStep(found->second);
+  const bool watched = step != nullptr && step->attempt && CardsWatched(*step->attempt);
+  Deliver(found->second, core::Observed{observed.observation, watched});
 }
 
 void Loop::TakeTimers() {

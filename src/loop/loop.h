@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/apply.h"
+#include "core/card_health.h"
 #include "core/checkpoint.h"
 #include "core/correction.h"
 #include "core/gates.h"
@@ -68,10 +69,12 @@ struct CardsHeldElsewhere {
   std::vector<core::CardHeldElsewhere> cards;
 };
 
-// What a look at nodes found broken: tpd takes it out of service, once.
-struct PartBroken {
-  core::NodePart part;
-  std::string reason;
+// What a look at a backend's cards saw: all of the nodes that answered.
+struct CardsSeen {
+  std::string backend;
+  absl::Time began;  // the look, on tpd's clock
+  std::vector<CardSight> cards;
+  std::vector<core::CardFault> faults;  // of `cards`, those that the look before did not find
 };
 
 // What was seen of the checkpoints of steps that run or are paused.
@@ -111,7 +114,7 @@ class Loop {
   void Post(StorageScanned scanned);
   void Post(CheckpointsSeen seen);
   void Post(CardsHeldElsewhere held);
-  void Post(PartBroken broken);
+  void Post(CardsSeen seen);
   void Post(std::shared_ptr<const core::Registry> registry);
   void SetListener(CommitListener listener) { listener_ = std::move(listener); }
 
@@ -174,7 +177,7 @@ class Loop {
   using RegistryMessage = std::shared_ptr<const core::Registry>;
   using Input = std::variant<CommandMessage, CommandsMessage, DryRunMessage, QueryMessage, StandingMessage,
                              ForecastMessage, WhatIfMessage, NodesMessage, EffectAnswered, AttemptObserved,
-                             StorageScanned, CheckpointsSeen, CardsHeldElsewhere, PartBroken, RegistryMessage>;
+                             StorageScanned, CheckpointsSeen, CardsHeldElsewhere, CardsSeen, RegistryMessage>;
 
   // What one turn changed and what leaves once that is durable.
   struct Batch {
@@ -256,10 +259,20 @@ class Loop {
   void PutMark(core::NodeMark mark);
   void AddStrike(const core::RunWithSteps& run, const core::Step& step, const core::Attempt& attempt);
   void TakeElsewhere(CardsHeldElsewhere& held);
-  void TakeBroken(const PartBroken& broken);
   void TakeNodes(NodesMessage& message);
   void Withhold();
   void TrackAgain(const std::string& node);
+
+  // What looks at cards saw (loop_cards.cc)
+  void TakeCards(CardsSeen& seen);
+  void TakeBroken(const core::CardFault& fault);
+  void TellAttempts(const CardsSeen& seen);
+  void TakeStrangers(const CardsSeen& seen);
+  void TakeIdle(const CardsSeen& seen);
+  void TakeIdle(const core::Step& step, const std::map<core::NodePart, CardSight>& seen, absl::Time began);
+  bool CardsWatched(const core::Attempt& attempt) const;
+  void FollowCards(const core::Step& before, const core::Step& step, const core::Event& event);
+  std::optional<absl::Time> IdleSince(const core::Step& step) const;
 
   // Checkpoints (loop_checkpoints.cc)
   struct KnownCheckpoints {
@@ -379,6 +392,10 @@ class Loop {
   std::map<core::StepRef, KnownCheckpoints> checkpoints_;
   core::NodeBook nodes_;
   std::map<std::string, std::vector<core::CardHeldElsewhere>> elsewhere_;  // by backend
+  std::map<std::string, std::vector<core::CardHeldElsewhere>> strangers_;  // as looks at cards saw them, by backend
+  std::map<std::string, std::set<std::string>> watched_nodes_;             // that answer looks, by backend
+  std::map<core::NodePart, absl::Time> released_;                          // when a card was given back last
+  std::map<core::StepRef, core::IdleSpell> idle_;                          // in memory: another look sees it again
   absl::Time first_turn_at_;
   std::map<core::StepRef, std::string> last_notes_;   // as logged, of live runs
   std::map<core::StepRef, std::string> quarantined_;  // of live runs, and why

@@ -23,6 +23,7 @@ LiveRun Loop::Describe(const core::RunWithSteps& run) const {
   const core::Step* like = nullptr;  // the task that was judged last
   for (const core::Step& step : run.steps) {
     live.checkpoints.push_back(CheckpointsOf(step));
+    live.idle_since.push_back(IdleSince(step));
     if (array && like && !quarantined_.contains(step.ref) && JudgedAlike(run, *like, step, now_)) {
       const auto at = static_cast<size_t>(like->ref.step);
       live.gates.push_back(std::vector<core::GateVerdict>(live.gates[at]));

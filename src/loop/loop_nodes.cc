@@ -131,19 +131,11 @@ void Loop::TakeElsewhere(CardsHeldElsewhere& held) {
   Withhold();
 }
 
-// Once: what an admin has cleared since is found again by the next look, if it is still so.
-void Loop::TakeBroken(const PartBroken& broken) {
-  if (nodes_.Find(broken.part) != nullptr) return;
-  PutMark({.part = broken.part,
-           .kind = core::MarkKind::kDrained,
-           .reason = broken.reason,
-           .by = std::string(core::kTpd),
-           .at = now_});
-}
-
 void Loop::Withhold() {
   std::vector<core::CardHeldElsewhere> elsewhere;
-  for (const auto& [backend, cards] : elsewhere_) elsewhere.insert(elsewhere.end(), cards.begin(), cards.end());
+  for (const auto* held : {&elsewhere_, &strangers_}) {
+    for (const auto& [backend, cards] : *held) elsewhere.insert(elsewhere.end(), cards.begin(), cards.end());
+  }
   planner_.Withhold(core::WithheldBy(nodes_, elsewhere));
 }
 
@@ -159,8 +151,10 @@ void Loop::TakeNodes(NodesMessage& message) {
       answer.strikes.insert(answer.strikes.end(), strikes.begin(), strikes.end());
     }
   }
-  for (const auto& [backend, cards] : elsewhere_) {
-    answer.elsewhere.insert(answer.elsewhere.end(), cards.begin(), cards.end());
+  for (const auto* held : {&elsewhere_, &strangers_}) {
+    for (const auto& [backend, cards] : *held) {
+      answer.elsewhere.insert(answer.elsewhere.end(), cards.begin(), cards.end());
+    }
   }
   for (const auto& [key, ref] : by_key_) {
     const core::RunWithSteps& run = runs_.at(ref.run);

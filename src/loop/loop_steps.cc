@@ -61,6 +61,7 @@ void Loop::Replace(core::RunWithSteps& run, core::Step& step, core::Transition t
     AddStrike(run, step, *before.attempt);
     batch_.leaving.push_back([this, key = before.attempt->key] { sink_.Untrack(key); });
   }
+  FollowCards(before, step, event);
   Reindex(run, step);
   if (before.state != step.state) FollowDependents(run, step);
   const bool ended = core::IsTerminal(step.state) && !core::IsTerminal(before.state);
@@ -112,6 +113,7 @@ void Loop::Reindex(const core::RunWithSteps& run, const core::Step& step) {
     checkpoints_.erase(step.ref);
     quarantined_.erase(step.ref);
   }
+  if (!step.attempt) idle_.erase(step.ref);
   planner_.Follow(run, step, now_);
   WatchWindow(run, step);
 }

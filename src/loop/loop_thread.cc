@@ -108,8 +108,8 @@ void LoopThread::Post(NodesQuery query, NodesReply reply) {
 void LoopThread::Post(CardsHeldElsewhere held) {
   Enqueue([this, held = std::move(held)]() mutable { loop_.Post(std::move(held)); });
 }
-void LoopThread::Post(PartBroken broken) {
-  Enqueue([this, broken = std::move(broken)]() mutable { loop_.Post(std::move(broken)); });
+void LoopThread::Post(CardsSeen seen) {
+  Enqueue([this, seen = std::move(seen)]() mutable { loop_.Post(std::move(seen)); });
 }
 void LoopThread::Post(StorageScanned scanned) {
   Enqueue([this, scanned = std::move(scanned)]() mutable { loop_.Post(std::move(scanned)); });

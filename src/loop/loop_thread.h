@@ -58,7 +58,7 @@ class LoopThread {
   void Post(CheckpointsSeen seen);
   void Post(NodesQuery query, NodesReply reply);
   void Post(CardsHeldElsewhere held);
-  void Post(PartBroken broken);
+  void Post(CardsSeen seen);
   void Post(std::shared_ptr<const core::Registry> registry);
 
   // Since when the loop has not finished a turn or a commit although it has work; zero: it keeps up.

@@ -50,11 +50,17 @@ std::string WebhookBody(const store::WordChange& change, core::NoticeEvent event
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+bool IsIdle(const store::WordChangeRow& row) { return row.to == core::RunWord::kRunning; }
+
+std::optional<core::NoticeEvent> EventOf(const store::WordChangeRow& row) {
+  return IsIdle(row) ? core::NoticeEvent::kIdle : core::NoticeEventOf(row.to);
+}
+
 std::string MailText(const store::WordChange& change, const Sender& sender, const std::string& id,
                      const std::string& to) {
   const store::WordChangeRow& row = change.row;
-  std::string mail =
-      fmt::format("To: {}\r\nSubject: [{}] {} {}\r\n", to, sender.deployment, change.run.id(), core::Name(row.to));
+  std::string mail = fmt::format("To: {}\r\nSubject: [{}] {} {}\r\n", to, sender.deployment, change.run.id(),
+                                 IsIdle(row) ? "is idle" : core::Name(row.to));
   mail += fmt::format("Date: {}\r\nMessage-ID: <{}@tpd>\r\n",
                       absl::FormatTime("%a, %d %b %Y %H:%M:%S +0000", row.at, absl::UTCTimeZone()), id);
   mail +=
@@ -93,7 +99,7 @@ std::set<std::pair<std::string, std::string>> WhoIsTold(const core::Run& run, co
 
 std::vector<Notification> NotificationsOf(const store::WordChange& change, const Feeds& feeds, const Sender& sender) {
   std::vector<Notification> messages;
-  const auto event = core::NoticeEventOf(change.row.to);
+  const auto event = EventOf(change.row);
   if (!event) return messages;
   for (const auto& [receiver, recipient] : WhoIsTold(change.run, *event, feeds)) {
     Notification& message = messages.emplace_back();

@@ -8,6 +8,7 @@
 namespace tp::sim {
 namespace {
 
+constexpr Span kSeesTo = {5 * kSecond, 3 * kMinute};
 constexpr Span kAskAgain = {5 * kSecond, 10 * kSecond};
 
 }  // namespace
@@ -94,14 +95,24 @@ std::vector<core::NodePart> Admin::Parts() const {
 
 void Admin::TouchNode() {
   const core::NodePart part = rng_.Pick(Parts());
-  if (rng_.Chance(500)) return Post(loop::ClearNode{part}, [] {});
+  if (rng_.Chance(500)) return Clear(part);
   Post(loop::MarkNode{.part = part, .kind = core::MarkKind::kDrained, .reason = "of the simulator"}, [] {});
+}
+
+void Admin::Clear(const core::NodePart& part) {
+  Post(loop::ClearNode{part}, [this, part] { mended_(part); });
+}
+
+void Admin::SeeTo(const core::NodePart& part) {
+  timeline_.In(rng_.Draw(kSeesTo), [this, part] {
+    if (server_.up()) Clear(part);
+  });
 }
 
 // Again and again: a node may be struck out by what ended late.
 void Admin::ClearNodes() {
   if (server_.up() && !server_.loop().planner().capacity().withheld().empty()) {
-    for (const core::NodePart& part : Parts()) Post(loop::ClearNode{part}, [] {});
+    for (const core::NodePart& part : Parts()) Clear(part);
   }
   timeline_.In(rng_.Draw(kAskAgain), [this] { ClearNodes(); });
 }

@@ -24,6 +24,10 @@ class Admin {
   void Stop();
   bool Content() const;
 
+  // Sees to a broken card sooner or later. `mended` is called with cards that were put into service again.
+  void SeeTo(const core::NodePart& part);
+  void OnMended(std::function<void(const core::NodePart&)> mended) { mended_ = std::move(mended); }
+
  private:
   void ActLater();
   void Act();
@@ -32,6 +36,7 @@ class Admin {
   void LiftLimits();
   void TouchNode();
   void ClearNodes();
+  void Clear(const core::NodePart& part);
   std::vector<core::NodePart> Parts() const;
   void Post(loop::Action action, std::function<void()> done);
 
@@ -40,6 +45,7 @@ class Admin {
   Rng& rng_;
   Journal& journal_;
   Server& server_;
+  std::function<void(const core::NodePart&)> mended_ = [](const core::NodePart&) {};
   std::set<std::string> limited_;  // users who may have a rule
   int64_t next_request_ = 1;
   bool acting_ = false;

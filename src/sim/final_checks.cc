@@ -119,7 +119,9 @@ void CheckEvents(Server& server, Journal& journal) {
 void CheckWordChanges(Server& server, Journal& journal) {
   std::map<int64_t, core::RunWord> told;
   const auto changes = server.store().WordChangesAfter(0, kAllRows);
-  for (const store::WordChange& change : *changes) told[change.row.run] = change.row.to;
+  for (const store::WordChange& change : *changes) {
+    if (core::NoticeEventOf(change.row.to)) told[change.row.run] = change.row.to;  // else its cards were idle
+  }
   const auto page = server.store().ListRuns({}, std::nullopt, kAllRows);
   for (const core::RunWithSteps& run : page->runs) {
     const core::RunWord word = core::RollUp(run.steps);

@@ -121,6 +121,14 @@ AdminPlan DrawAdmin(Rng& rng) {
   return plan;
 }
 
+CardFaults DrawCards(Rng& rng) {
+  CardFaults faults;
+  faults.between_breaks = SometimesEvery(rng, {kSecond, kMinute});
+  faults.fails = static_cast<int>(rng.Between(300, 1000));
+  faults.look_fails = Sometimes(rng, 300);
+  return faults;
+}
+
 core::Policy DrawPolicy(Rng& rng) {
   core::Policy policy;
   policy.stop_grace = absl::Seconds(rng.Between(1, 30));
@@ -158,6 +166,8 @@ Options Options::Draw(uint64_t seed, Rng& rng) {
   options.policy = DrawPolicy(rng);
   options.admin = DrawAdmin(rng);
   options.jobs.late_records = Sometimes(rng, 1000);
+  options.cards = DrawCards(rng);
+  options.policy.idle_after = absl::Seconds(rng.Between(0, 60));
   return options;
 }
 
@@ -166,6 +176,7 @@ void Calm(Options& options) {
   options.engine = {};
   options.engine.unique_names = unique_names;
   options.jobs = {};
+  options.cards = {};
   // Else a pending_timeout could withdraw every launch, for ever.
   options.pace.call = {kMillisecond, 100 * kMillisecond};
   options.pace.pending = {0, 100 * kMillisecond};

@@ -96,6 +96,12 @@ struct UserPlan {
   Span between_reloads;   // zero: the registry stays as it is
 };
 
+struct CardFaults {
+  Span between_breaks;  // zero: none
+  int fails = 0;        // per mille: the jobs on the card end by it
+  int look_fails = 0;   // of the looks: nobody answers
+};
+
 struct AdminPlan {
   Span between_edits;                     // of quotas and windows; zero: none
   std::vector<core::OpenInterval> hours;  // of the series `gpu`; empty: always open
@@ -115,6 +121,7 @@ struct Options {
   ServerFaults server;
   UserPlan users;
   AdminPlan admin;
+  CardFaults cards;
   core::Policy policy;
 
   static Options Draw(uint64_t seed, Rng& rng);

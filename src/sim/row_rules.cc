@@ -75,6 +75,8 @@ void RowRules::ForgetReadings(const std::map<std::string, const core::Step*>& ke
       reading = {};
       reading.watched = watched;
     }
+    reading.card_fault = !step->attempt->sight.card_faults.empty();
+    reading.look_us.reset();  // the wait may be over by the time that it starts
     readings[key] = reading;
   }
   readings_ = std::move(readings);
@@ -155,6 +157,7 @@ void RowRules::Read(const TakenRow& row) {
     reading.granted = attempt.granted_at.has_value();
     if (SentTo(row.before) == core::SignalSent::kNone && NamesAnEnd(row.before)) reading.evidence = true;
   }
+  ReadCards(row, reading);
   if (row.change.step.attempt) {
     ReadSignals(row, reading);
     CheckDeadline(row, reading);
@@ -216,6 +219,7 @@ void RowRules::CheckLeft(const TakenRow& row) {
   CheckOutcome(row);
   CheckMeterSettled(row, *truth);
   if (row.to == JobState::kFailed) CheckFailure(row, *truth);
+  CheckCardsNamed(row, *truth);
   readings_.erase(key);
 }
 
@@ -230,6 +234,46 @@ void RowRules::CheckTruthOfEnd(const TakenRow& row, const AttemptTruth& truth) {
   if (row.to != JobState::kSucceeded && truth.Clean() && (truth.AllRecorded() || engine_tells)) {
     journal_.Break("{} is left for {} although every rank exited 0", key, core::Name(row.to));
   }
+}
+
+void RowRules::ReadCards(const TakenRow& row, Reading& reading) {
+  if (const auto* looked = std::get_if<core::CardsLooked>(&row.change.event)) {
+    reading.card_fault = reading.card_fault || !looked->faults.empty();
+  }
+  const auto* observed = std::get_if<core::Observed>(&row.change.event);
+  const bool waits = observed != nullptr && observed->cards_watched && row.rule.when == "the evidence names an end" &&
+                     row.change.step.attempt->ending->cause == core::EndCause::kRankFailed;
+  if (!waits) return;
+  reading.look_us = timeline_.now_us();
+  reading.wall_ahead_at_look = timeline_.wall() - timeline_.now();
+}
+
+// A look that was to come, by a clock that nobody has set since, before the card was seen to.
+bool RowRules::LookWasDue(const Reading& reading, const AttemptTruth& truth) const {
+  if (!reading.look_us || world_.looks_excused_us() >= *reading.look_us || truth.objects.empty()) return false;
+  if (timeline_.wall() - timeline_.now() != reading.wall_ahead_at_look) return false;
+  const std::vector<CardTruth> faults = world_.FaultsOf(truth);
+  return std::any_of(faults.begin(), faults.end(), [&](const CardTruth& fault) {
+    return fault.broke_us > truth.objects.front().created_us && fault.broke_us < *reading.look_us && !fault.mended_us;
+  });
+}
+
+// A failure of a job's own, with a broken card among its own, is the card's; and only then.
+void RowRules::CheckCardsNamed(const TakenRow& row, const AttemptTruth& truth) {
+  const auto& failure = row.change.step.past.back().failure;
+  if (!failure) return;
+  const std::string& key = row.before.attempt->key;
+  if (failure->kind == core::FailureKind::kGpuLost && world_.FaultsOf(truth).empty()) {
+    journal_.Break("{} lost a card, it is said, and none of its own was broken", key);
+  }
+  const auto& ranks = row.before.attempt->ranks;
+  const bool began = std::none_of(ranks.begin(), ranks.end(), [](const RankObservation& rank) {
+    return rank.ended && rank.ended->exit == ExitKind::kNotStarted;
+  });
+  if (failure->kind != core::FailureKind::kUserExit || !began) return;
+  const Reading& reading = readings_[key];
+  if (reading.card_fault) journal_.Break("{} failed by a broken card and is named {}", key, failure->sentence);
+  if (LookWasDue(reading, truth)) journal_.Break("{} failed on a broken card, and nobody looked", key);
 }
 
 void RowRules::CheckOutcome(const TakenRow& row) {
@@ -331,6 +375,7 @@ bool RowRules::Explains(const AttemptTruth& truth, const core::Step& step, core:
     case core::FailureKind::kLost:
       return any_rank([](const RankTruth& rank) { return !rank.end_record; });
     case core::FailureKind::kGpuLost:
+      return !world_.FaultsOf(truth).empty();
     case core::FailureKind::kDependency:
       return false;
   }

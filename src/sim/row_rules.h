@@ -38,6 +38,9 @@ class RowRules : public WatchedTable::Watcher {
     absl::Duration watched_term;  // since TERM, without gaps
     bool granted = false;         // by the sight before
     std::optional<absl::Time> seen_at;
+    bool card_fault = false;            // the loop was told that one of its cards is broken
+    std::optional<int64_t> look_us;     // when it began to wait for a look at its cards
+    absl::Duration wall_ahead_at_look;  // of tpd's clock, then
   };
 
   void CheckUnknown(const TakenRow& row);
@@ -51,6 +54,9 @@ class RowRules : public WatchedTable::Watcher {
   void CheckTruthOfEnd(const TakenRow& row, const AttemptTruth& truth);
   void CheckOutcome(const TakenRow& row);
   void CheckFailure(const TakenRow& row, const AttemptTruth& truth);
+  void ReadCards(const TakenRow& row, Reading& reading);
+  void CheckCardsNamed(const TakenRow& row, const AttemptTruth& truth);
+  bool LookWasDue(const Reading& reading, const AttemptTruth& truth) const;
   void CheckMeterSettled(const TakenRow& row, const AttemptTruth& truth);
   bool Explains(const AttemptTruth& truth, const core::Step& step, core::FailureKind kind) const;
   bool RanFor(const core::StepRef& step, absl::Duration limit) const;

@@ -113,6 +113,7 @@ void Server::Crash(std::string_view when) {
   turn_due_ = false;
   ++life_;
   sink_.Die();
+  if (observers_.died) observers_.died();
   timeline_.In(rng_.Draw(options_.server.downtime), [this] { Start(); });
 }
 
@@ -169,6 +170,11 @@ void Server::Post(loop::Command command, loop::Reply reply) {
 
 void Server::Post(std::vector<loop::Command> commands, loop::BulkReply reply) {
   loop_->Post(std::move(commands), std::move(reply));
+  Wake();
+}
+
+void Server::Post(loop::CardsSeen seen) {
+  loop_->Post(std::move(seen));
   Wake();
 }
 

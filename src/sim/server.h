@@ -27,6 +27,7 @@ class Server {
     std::function<void()> turned;
     std::function<void(const store::Txn&)> committed;
     std::function<void()> restarted;
+    std::function<void()> died = {};
   };
 
   // All outlive the server. `table` is what the loop runs by.
@@ -45,6 +46,7 @@ class Server {
 
   void Post(loop::Command command, loop::Reply reply);
   void Post(std::vector<loop::Command> commands, loop::BulkReply reply);
+  void Post(loop::CardsSeen seen);
   void Reload(std::shared_ptr<const core::Registry> registry);
 
   store::MemoryStore& store() { return *store_; }

@@ -1,6 +1,7 @@
 #include "sim/simulation.h"
 
 #include "sim/admin.h"
+#include "sim/card_watch.h"
 #include "sim/final_checks.h"
 #include "sim/fleet.h"
 #include "sim/monitor.h"
@@ -36,7 +37,8 @@ class Simulation {
         table_(*plan.defects.table, monitor_),
         server_(options_, plan_.defects, table_.table(), timeline_, rng_, journal_, sink_),
         users_(options_, plan_.defects, timeline_, rng_, journal_, server_, promises_),
-        admin_(options_, timeline_, rng_, journal_, server_) {
+        admin_(options_, timeline_, rng_, journal_, server_),
+        cards_(options_, timeline_, rng_, journal_, world_) {
     if (plan.defects.claims_ignored) world_.IgnoreClaims();
     world_.SetChanged([this](const std::string& key) { sink_.Wake(key); });
     sink_.OnLaunch([this](const AttemptTarget& target, const LaunchSpec& spec) {
@@ -49,8 +51,14 @@ class Simulation {
             [this] {
               monitor_.Restarted(server_.loop());
               ++restarts_;
+              cards_.Started();
             },
+        .died = [this] { cards_.Died(); },
     });
+    cards_.Connect({.seen = [this](loop::CardsSeen seen) { server_.Post(std::move(seen)); },
+                    .broke = [this](const core::NodePart& part) { admin_.SeeTo(part); }});
+    sink_.OnLookWanted([this](const std::string&) { cards_.LookSoon(); });
+    admin_.OnMended([this](const core::NodePart& part) { world_.MendCard(part); });
   }
 
   SimulationResult Run() {
@@ -61,6 +69,7 @@ class Simulation {
     server_.StartClockSets();
     users_.Start();
     admin_.Start();
+    cards_.StartWear();
     Stormy();
     if (!journal_.failed()) Calmly();
     if (!journal_.failed()) CheckAtRest(server_, world_, promises_, monitor_, timeline_.wall(), journal_);
@@ -128,6 +137,7 @@ class Simulation {
   Server server_;
   Users users_;
   Admin admin_;
+  CardWatch cards_;
   int64_t restarts_ = 0;
 };
 

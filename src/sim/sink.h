@@ -33,6 +33,7 @@ class SimSink : public loop::EffectSink {
   void Connect(Ears ears) { ears_ = std::move(ears); }
   // Called with every launch that the loop asks for.
   void OnLaunch(LaunchCheck check) { check_ = std::move(check); }
+  void OnLookWanted(std::function<void(const std::string& backend)> wanted) { look_wanted_ = std::move(wanted); }
 
   // tpd dies: what was not yet sent never is, what was sent may still take effect, nobody hears of it.
   void Die();
@@ -45,6 +46,7 @@ class SimSink : public loop::EffectSink {
   void Track(const std::string& backend, const AttemptTarget& target) override;
   void Untrack(const std::string& key) override;
   void Look(const std::string& backend, const AttemptTarget& target) override;
+  void LookAtCards(const std::string& backend) override { look_wanted_(backend); }
 
   // Something changed at the attempt: look soon.
   void Wake(const std::string& key);
@@ -91,6 +93,7 @@ class SimSink : public loop::EffectSink {
   World& world_;
   Ears ears_;
   LaunchCheck check_ = [](const AttemptTarget&, const LaunchSpec&) {};
+  std::function<void(const std::string&)> look_wanted_ = [](const std::string&) {};
   int64_t life_ = 0;  // of tpd; what belongs to an earlier one is nobody's
   std::map<std::string, Line> lines_;
   std::map<std::string, Tracked> tracked_;

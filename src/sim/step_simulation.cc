@@ -6,12 +6,14 @@
 #include "base/overloaded.h"
 #include "base/strings.h"
 #include "core/apply.h"
+#include "core/card_health.h"
 #include "core/judge.h"
 #include "core/launch_plan.h"
 #include "core/ledger.h"
 #include "core/placement.h"
 #include "core/resource.h"
 #include "sim/bills.h"
+#include "sim/card_watch.h"
 #include "sim/fleet.h"
 #include "sim/monitor.h"
 #include "sim/row_rules.h"
@@ -24,6 +26,7 @@ namespace {
 using core::JobState;
 
 constexpr Span kBetweenRequests = {10 * kMillisecond, 20 * kSecond};
+constexpr Span kUntilMended = {5 * kSecond, 3 * kMinute};
 constexpr Span kSecondThought = {kMillisecond, 5 * kSecond};
 constexpr Span kBetweenEdges = {5 * kSecond, 2 * kMinute};         // of the schedule window
 constexpr Span kBetweenLooks = {100 * kMillisecond, 2 * kSecond};  // of the planner
@@ -66,12 +69,15 @@ class StepSimulation {
         sink_(options_, timeline_, rng_, journal_, world_),
         rules_(*plan.defects.table, policy_, timeline_, journal_, world_),
         table_(*plan.defects.table, rules_),
-        fleet_(MakeFleet(options_, false)) {
+        fleet_(MakeFleet(options_, false)),
+        cards_(options_, timeline_, rng_, journal_, world_) {
     world_.SetChanged([this](const std::string& key) { sink_.Wake(key); });
     sink_.Connect({
         .answered = [this](const loop::EffectAnswered& answered) { Answered(answered); },
-        .observed = [this](const loop::AttemptObserved& seen) { Attend(seen.key, core::Observed{seen.observation}); },
+        .observed = [this](const loop::AttemptObserved& seen) { Observed(seen); },
     });
+    cards_.Connect({.seen = [this](const loop::CardsSeen& seen) { Looked(seen); },
+                    .broke = [this](const core::NodePart& part) { MendLater(part); }});
   }
 
   SimulationResult Run() {
@@ -80,6 +86,8 @@ class StepSimulation {
     RequestLater();
     WindowLater();
     PlanLater();
+    cards_.StartWear();
+    cards_.Started();
     while (timeline_.executed() < kEventsEach * plan_.events && !journal_.failed()) timeline_.Step();
     Calm(options_);
     world_.EndOutages();
@@ -237,7 +245,25 @@ class StepSimulation {
     });
   }
 
+  void MendLater(const core::NodePart& part) {
+    timeline_.In(rng_.Draw(kUntilMended), [this, part] { world_.MendCard(part); });
+  }
+
   // --- What becomes of them ---
+
+  void Observed(const loop::AttemptObserved& seen) {
+    const auto asked = LookAsked();
+    const bool watched = step_.attempt && !core::RealCardsOf(*step_.attempt).empty();
+    Attend(seen.key, core::Observed{seen.observation, watched});
+    if (LookAsked() && LookAsked() != asked) cards_.LookSoon();
+  }
+
+  std::optional<absl::Time> LookAsked() const { return step_.attempt ? step_.attempt->sight.look_asked : std::nullopt; }
+
+  void Looked(const loop::CardsSeen& seen) {
+    if (!step_.attempt) return;
+    Happen(core::CardsLooked{.began = seen.began, .faults = core::FaultsUnder(*step_.attempt, seen.faults)});
+  }
 
   void Answered(const loop::EffectAnswered& answered) {
     const auto owed = owed_.find(answered.outbox_id);
@@ -335,6 +361,7 @@ class StepSimulation {
   RowRules rules_;
   WatchedTable table_;
   const core::Registry fleet_;
+  CardWatch cards_;
   core::Run run_;
   core::Step step_;
   std::map<int64_t, Owed> owed_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "core/node_book.h"
 #include "core/state.h"
 #include "sim/journal.h"
 #include "sim/options.h"
@@ -52,6 +53,14 @@ struct ObjectTruth {
   EngineEnd end = EngineEnd::kNone;
 
   bool over() const;
+};
+
+// A card from when it broke until somebody had seen to it.
+struct CardTruth {
+  core::NodePart part;
+  std::string why;
+  int64_t broke_us = 0;
+  std::optional<int64_t> mended_us;
 };
 
 struct AttemptTruth {
@@ -107,6 +116,18 @@ class World {
   // The engine shows an object of it.
   bool Listed(const AttemptTruth& attempt) const;
 
+  // False: it was broken before.
+  bool BreakCard(const core::NodePart& part);
+  void MendCard(const core::NodePart& part);
+  std::string WhyBroken(const core::NodePart& part) const;  // empty: it is not
+  std::vector<core::NodePart> BusyCards() const;            // of ranks that run
+  void FailRanksOn(const core::NodePart& part, int code);
+  // Faults of the attempt's cards that were there at any time since its object was.
+  std::vector<CardTruth> FaultsOf(const AttemptTruth& attempt) const;
+  // A look at cards came to nothing: what it would have found is found later, if at all.
+  void ExcuseLooks() { looks_excused_us_ = timeline_.now_us(); }
+  int64_t looks_excused_us() const { return looks_excused_us_; }
+
   const AttemptTruth* Find(const std::string& key) const;
   const std::map<std::string, AttemptTruth>& attempts() const { return attempts_; }
   int64_t SkewUs(const std::string& node) const;
@@ -151,6 +172,8 @@ class World {
   std::map<std::string, int64_t> skew_us_;
   int64_t engine_down_until_us_ = 0;
   int64_t storage_down_until_us_ = 0;
+  std::vector<CardTruth> card_faults_;
+  int64_t looks_excused_us_ = 0;
   bool outages_ = false;
   bool ignore_claims_ = false;
 };

@@ -209,10 +209,18 @@ void Fields(Visitor& visitor, T& value) {
   visitor("evidence", evidence);
 }
 
+template <typename Visitor, Is<core::CardFault> T>
+void Fields(Visitor& visitor, T& value) {
+  auto& [node, card, why] = value;
+  visitor("node", node);
+  visitor("card", card);
+  visitor("why", why);
+}
+
 template <typename Visitor, Is<core::Sight> T>
 void Fields(Visitor& visitor, T& value) {
   auto& [last_seen, last_alive, unknown_since, unknown_why, engine_reason, absent_count, absent_since, pending,
-         starting] = value;
+         starting, card_faults, look_asked] = value;
   visitor("last_seen", last_seen);
   visitor("last_alive", last_alive);
   visitor("unknown_since", unknown_since);
@@ -222,6 +230,8 @@ void Fields(Visitor& visitor, T& value) {
   visitor("absent_since", absent_since);
   visitor("pending", pending);
   visitor("starting", starting);
+  visitor("card_faults", card_faults);
+  visitor("look_asked", look_asked);
 }
 
 template <typename Visitor, Is<core::Attempt> T>

@@ -32,8 +32,12 @@ struct EventRow {
   bool operator==(const EventRow&) const = default;
 };
 
+// The event of a step that runs while its cards have computed nothing for long.
+inline constexpr std::string_view kIdleEvent = "idle";
+
 // A run's word became one of those that somebody can be told of (core::NoticeEventOf), at the commit of the event
-// `revision`. Derived by the store; kept like events, and complete, since a run goes on while it is being told.
+// `revision`. Derived by the store; kept like events, and complete, since a run goes on while it is being told. From
+// RUNNING to RUNNING: the event was kIdleEvent.
 struct WordChangeRow {
   int64_t revision = 0;
   absl::Time at;

@@ -102,7 +102,10 @@ std::map<int64_t, RunChange> ChangesByRun(const Txn& txn) {
   for (const core::Run& run : txn.runs) changes[run.n].run = &run;
   for (const core::Step& step : txn.steps) changes[step.ref.run].steps[step.ref.step] = &step;
   for (const EventRow& event : txn.events) {
-    if (const auto found = changes.find(event.run); found != changes.end()) found->second.last_event = &event;
+    const auto found = changes.find(event.run);
+    if (found == changes.end()) continue;
+    found->second.last_event = &event;
+    if (event.event == kIdleEvent) found->second.idle_event = &event;
   }
   return changes;
 }
@@ -123,9 +126,30 @@ absl::StatusOr<RunSummary> Summarize(int64_t n, const std::vector<core::Step>& s
   return summary;
 }
 
+namespace {
+
+std::optional<WordChangeRow> IdleOf(const RunChange& change, const RunSummary& after,
+                                    const std::vector<core::Step>& steps) {
+  const EventRow* const event = change.idle_event;
+  if (event == nullptr || after.word != core::RunWord::kRunning) return std::nullopt;
+  WordChangeRow row;
+  row.revision = event->revision;
+  row.at = event->at;
+  row.run = event->run;
+  row.step = steps.at(static_cast<size_t>(event->step)).spec.name;
+  row.from = after.word;
+  row.to = after.word;
+  row.retry_count = after.retry_count;
+  row.reason = event->note;
+  return row;
+}
+
+}  // namespace
+
 std::optional<WordChangeRow> WordChangeOf(const RunChange& change, std::optional<core::RunWord> before,
                                           const RunSummary& after, const std::vector<core::Step>& steps) {
-  if (before == after.word || change.last_event == nullptr || !core::NoticeEventOf(after.word)) return std::nullopt;
+  if (!core::NoticeEventOf(after.word)) return IdleOf(change, after, steps);
+  if (before == after.word || change.last_event == nullptr) return std::nullopt;
   const core::Step& speaking = core::SpeakingStep(steps);
   WordChangeRow row;
   row.revision = change.last_event->revision;

@@ -27,6 +27,7 @@ struct RunChange {
   const core::Run* run = nullptr;              // null: the run's own row stays as it is
   std::map<int32_t, const core::Step*> steps;  // by index; those not named stay as they are
   const EventRow* last_event = nullptr;
+  const EventRow* idle_event = nullptr;  // the last kIdleEvent
 
   // When the newest of the changed steps entered its state: the time of a change of the run's word.
   absl::Time changed_at() const;

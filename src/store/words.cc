@@ -37,6 +37,8 @@ std::string_view Word(core::NoticeEvent value) {
       return "stopped";
     case core::NoticeEvent::kPaused:
       return "paused";
+    case core::NoticeEvent::kIdle:
+      return "idle";
   }
   return {};
 }

@@ -1,8 +1,11 @@
 #include "tpd/backends.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "backends/docker/docker_backend.h"
 #include "backends/local/local_backend.h"
@@ -16,6 +19,12 @@ constexpr char kLocal[] = "local";
 constexpr char kDocker[] = "docker";
 constexpr char kNode[] = "node";
 
+// Of this process before the usual places: where an admin has put nvidia-smi for it.
+std::string ToolPath() {
+  const char* const path = std::getenv("PATH");
+  return path == nullptr ? launch::kToolPath : fmt::format("{}:{}", path, launch::kToolPath);
+}
+
 bool IsNamed(const core::Registry& registry, const std::string& backend) {
   return std::any_of(registry.executors.begin(), registry.executors.end(),
                      [&backend](const auto& executor) { return executor.second.backend == backend; });
@@ -26,6 +35,7 @@ absl::StatusOr<std::shared_ptr<Backend>> MakeLocal(const config::ServerConfig& c
   options.deployment = config.deployment;
   options.storage_root = places.storage_root;
   options.rank_binary = places.rank_binary;
+  options.tool_path = ToolPath();
   return local::LocalBackend::Create(std::move(options));
 }
 
@@ -37,6 +47,7 @@ absl::StatusOr<std::shared_ptr<Backend>> MakeDocker(const config::ServerConfig& 
   options.rank_binary = places.rank_binary;
   options.address = {
       .host = engine.host, .tls_ca = engine.tls_ca, .tls_cert = engine.tls_cert, .tls_key = engine.tls_key};
+  options.tool_path = ToolPath();
   return docker::DockerBackend::Create(std::move(options));
 }
 

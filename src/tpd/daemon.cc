@@ -102,13 +102,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(DaemonOptions options) {
 
 Daemon::~Daemon() {
   watcher_.reset();
-  engine_watch_.reset();
   if (server_) {
     RemoveClientFile(options_.data_directory);
     server_->Stop();
   }
   if (driver_) driver_->Shutdown(absl::Now() + absl::Seconds(2));
   if (loop_thread_) loop_thread_->Stop();
+  engine_watch_.reset();  // the loop asks it for looks
   // Last: a storage that hangs holds up nothing else; and the last commits may have woken them.
   storage_scan_.reset();
   checkpoint_scan_.reset();
@@ -197,6 +197,9 @@ absl::Status Daemon::StartBackends() {
   };
   callbacks.attempt_observed = [this](const std::string& key, Observation observation) {
     loop_thread_->Post(loop::AttemptObserved{.key = key, .observation = std::move(observation)});
+  };
+  callbacks.look_wanted = [this] {
+    if (watch_started_.load()) engine_watch_->LookSoon();
   };
   driver_ = std::make_unique<driver::Driver>(lanes, std::move(callbacks), driver::DriverOptions());
   return absl::OkStatus();
@@ -371,8 +374,9 @@ void Daemon::StartEngineWatch() {
   options.docker_cards = config().docker_cards;
   options.registry = [this] { return configuration_->registry(); };
   options.found = [this](loop::CardsHeldElsewhere held) { loop_thread_->Post(std::move(held)); };
-  options.broken = [this](loop::PartBroken broken) { loop_thread_->Post(std::move(broken)); };
+  options.cards = [this](loop::CardsSeen seen) { loop_thread_->Post(std::move(seen)); };
   engine_watch_ = std::make_unique<EngineWatch>(std::move(options));
+  watch_started_.store(true);
 }
 
 void Daemon::StartCheckpointScan() {

@@ -1,6 +1,7 @@
 // A whole tpd: configuration, store, backends, loop and API, put together and taken apart in order.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -128,6 +129,7 @@ class Daemon {
   std::unique_ptr<CheckpointScan> checkpoint_scan_;
   std::unique_ptr<ConfigWatcher> watcher_;
   std::unique_ptr<EngineWatch> engine_watch_;
+  std::atomic<bool> watch_started_ = false;  // engine_watch_ is there: its first round begins by itself
 };
 
 }  // namespace tp::tpd

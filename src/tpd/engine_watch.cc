@@ -98,13 +98,38 @@ EngineWatch::~EngineWatch() {
   thread_.join();
 }
 
+void EngineWatch::LookSoon() {
+  {
+    const std::lock_guard lock(mutex_);
+    look_soon_ = true;
+  }
+  changed_.notify_all();
+}
+
 void EngineWatch::Work() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
+    look_soon_ = false;
     lock.unlock();
     Round();
     lock.lock();
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.interval), [this] { return stopped_; });
+    LookUntil(absl::Now() + options_.interval, lock);
+  }
+}
+
+// Looks that are asked for between two rounds. Many at once are one.
+void EngineWatch::LookUntil(absl::Time next_round, std::unique_lock<std::mutex>& lock) {
+  while (!stopped_) {
+    const absl::Duration left = next_round - absl::Now();
+    if (left <= absl::ZeroDuration()) return;
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(left), [this] { return stopped_ || look_soon_; });
+    if (stopped_ || !look_soon_) return;
+    changed_.wait_for(lock, absl::ToChronoMilliseconds(options_.pause), [this] { return stopped_; });
+    look_soon_ = false;
+    lock.unlock();
+    const std::shared_ptr<const core::Registry> registry = options_.registry();
+    for (const auto& [name, backend] : options_.backends) LookAtCards(*registry, name, *backend);
+    lock.lock();
   }
 }
 
@@ -114,17 +139,14 @@ void EngineWatch::LookAtCards(const core::Registry& registry, const std::string&
     if (cards > 0) nodes.push_back({.node = node, .address = AddressOf(registry, node), .cards = cards});
   }
   if (nodes.empty()) return;
-  const auto broken = backend.BrokenCards(nodes, absl::Now() + options_.limit);
-  if (!broken.ok()) {
-    spdlog::warn("the cards of backend {} could not be looked at: {}", name, Message(broken.status()));
+  const absl::Time began = absl::Now();
+  auto cards = backend.LookAtCards(nodes, began + options_.look_limit);
+  if (!cards.ok()) {
+    spdlog::warn("the cards of backend {} could not be looked at: {}", name, Message(cards.status()));
     return;
   }
-  std::set<std::pair<core::NodePart, std::string>> found;
-  for (const BrokenCard& card : *broken) found.emplace(core::NodePart{card.node, card.card}, card.why);
-  for (const auto& [part, why] : found) {
-    if (!told_[name].contains({part, why})) options_.broken({.part = part, .reason = why});
-  }
-  told_[name] = std::move(found);
+  std::vector<core::CardFault> faults = core::NewFaults(*cards, told_[name]);
+  options_.cards({.backend = name, .began = began, .cards = *std::move(cards), .faults = std::move(faults)});
 }
 
 // An engine that does not answer leaves what it said last: who held a card may well hold it still.

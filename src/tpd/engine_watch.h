@@ -7,10 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,12 +23,14 @@ namespace tp::tpd {
 // The functions are called on the watch's thread.
 struct EngineWatchOptions {
   absl::Duration interval = absl::Seconds(10);
-  absl::Duration limit = absl::Seconds(5);  // of one question
+  absl::Duration limit = absl::Seconds(5);         // of one question
+  absl::Duration look_limit = absl::Seconds(10);   // of one look at cards: the tool is slow where it has to wake them
+  absl::Duration pause = absl::Milliseconds(300);  // before a look that was asked for: others may ask as well
   std::map<std::string, std::shared_ptr<Backend>> backends;
   config::DockerCards docker_cards;
   std::function<std::shared_ptr<const core::Registry>()> registry;
   std::function<void(loop::CardsHeldElsewhere)> found;
-  std::function<void(loop::PartBroken)> broken;
+  std::function<void(loop::CardsSeen)> cards;
 };
 
 class EngineWatch {
@@ -41,18 +41,21 @@ class EngineWatch {
   EngineWatch(const EngineWatch&) = delete;
   EngineWatch& operator=(const EngineWatch&) = delete;
 
+  // A look at the cards of all backends, without waiting for the next round. From any thread.
+  void LookSoon();
+
  private:
   void Work();
+  void LookUntil(absl::Time next_round, std::unique_lock<std::mutex>& lock);
   void Round();
   void LookAtCards(const core::Registry& registry, const std::string& name, Backend& backend);
 
   const EngineWatchOptions options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopped_ = false;  // guarded by mutex_
-  // What was found broken in the last round, by backend: told once, so that what an admin has seen to and cleared is
-  // not taken out again by an old line of a log. The watch's thread only.
-  std::map<std::string, std::set<std::pair<core::NodePart, std::string>>> told_;
+  bool stopped_ = false;                           // guarded by mutex_
+  bool look_soon_ = false;                         // guarded by mutex_
+  std::map<std::string, core::KnownFaults> told_;  // by backend; the watch's thread only
   std::thread thread_;
 };
 

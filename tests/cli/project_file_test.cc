@@ -114,7 +114,7 @@ TEST(ProjectFile, MistakesAreSaidWithTheirPlace) {
       {"notify: [{to: 'https://a', on: [failed]}]\n",
        "tp.yaml:1:15: 'https://a': addresses are for admins to set up; name one of their receivers, or a mail address"},
       {"notify: [{to: bob, on: [faled]}]\n",
-       "tp.yaml:1:25: expected one of succeeded, failed, stopped, paused (did you mean failed?), found 'faled'"},
+       "tp.yaml:1:25: expected one of succeeded, failed, stopped, paused, idle (did you mean failed?), found 'faled'"},
       {"notify: [{to: bob@example.org}]\n", "tp.yaml:1:10: a notice needs the key 'on'"},
       {"name: [\n", "tp.yaml:2:1: a '[' is never closed"},
   };

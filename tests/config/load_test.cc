@@ -90,7 +90,7 @@ scheduling:
   {stop_grace: 1s, pause_grace: 2s, start_timeout: 3s, user_retries: 4, infrastructure_retries: 5, retry_cooldown: 6s,
    relaunch_backoff: 7s, relaunch_backoff_max: 8s, kill_repeat: 9s, fence_repeat: 10s, absent_grace: 11s,
    absent_confirmations: 12, aging: 13s, aging_cap: 14, default_time_limit: 15s, fair_share: true,
-   fair_share_half_life: 16m, min_flip: 17s}
+   fair_share_half_life: 16m, min_flip: 17s, idle_after: 18s}
 accounting: {timezone: Europe/Berlin}
 platform: {default_backend: docker, docker: {reserved_gpu_device_ids: [2, 3]}}
 jobs: {log_max_size: 3MiB, heartbeat: 1s}
@@ -102,13 +102,14 @@ jobs: {log_max_size: 3MiB, heartbeat: 1s}
   EXPECT_EQ(server.deployment, "lab2");
   EXPECT_EQ(server.storage_root, "/srv/tp");
   const core::Policy& policy = server.policy;
-  EXPECT_THAT((std::vector<absl::Duration>{policy.stop_grace, policy.pause_grace, policy.start_timeout,
-                                           policy.retry_cooldown, policy.relaunch_backoff, policy.relaunch_backoff_max,
-                                           policy.kill_repeat, policy.fence_repeat, policy.absent_grace, policy.aging,
-                                           policy.default_time_limit, policy.fair_share_half_life, policy.min_flip}),
-              ElementsAre(absl::Seconds(1), absl::Seconds(2), absl::Seconds(3), absl::Seconds(6), absl::Seconds(7),
-                          absl::Seconds(8), absl::Seconds(9), absl::Seconds(10), absl::Seconds(11), absl::Seconds(13),
-                          absl::Seconds(15), absl::Minutes(16), absl::Seconds(17)));
+  EXPECT_THAT(
+      (std::vector<absl::Duration>{policy.stop_grace, policy.pause_grace, policy.start_timeout, policy.retry_cooldown,
+                                   policy.relaunch_backoff, policy.relaunch_backoff_max, policy.kill_repeat,
+                                   policy.fence_repeat, policy.absent_grace, policy.aging, policy.default_time_limit,
+                                   policy.fair_share_half_life, policy.min_flip, policy.idle_after}),
+      ElementsAre(absl::Seconds(1), absl::Seconds(2), absl::Seconds(3), absl::Seconds(6), absl::Seconds(7),
+                  absl::Seconds(8), absl::Seconds(9), absl::Seconds(10), absl::Seconds(11), absl::Seconds(13),
+                  absl::Seconds(15), absl::Minutes(16), absl::Seconds(17), absl::Seconds(18)));
   EXPECT_EQ(policy.user_retries, 4);
   EXPECT_EQ(policy.infrastructure_retries, 5);
   EXPECT_EQ(policy.absent_confirmations, 12);

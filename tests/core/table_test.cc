@@ -16,7 +16,13 @@ namespace {
 
 using Grid = std::array<std::array<int, kEventKindCount>, kJobStateCount>;
 
-std::vector<Event> Menu(const Step& step, int ranks) {
+Observed Watched(std::vector<RankObservation> ranks) {
+  Observed seen = Seen(std::move(ranks));
+  seen.cards_watched = true;
+  return seen;
+}
+
+std::vector<Event> Menu(const Step& step, int ranks, absl::Time at) {
   const auto all = [&](auto make) {
     std::vector<RankObservation> seen;
     for (int i = 0; i < ranks; ++i) seen.push_back(make(i));
@@ -65,6 +71,9 @@ std::vector<Event> Menu(const Step& step, int ranks) {
       Seen(one_failed),
       Observed{engine},
       TimerFired{},
+      Watched(one_failed),
+      CardsLooked{.began = at, .faults = {}},
+      CardsLooked{.began = at, .faults = {{.node = "node-1", .card = 0, .why = "Xid 79"}}},
   };
 }
 
@@ -113,7 +122,7 @@ TEST(Table, EveryStateAndEventInEveryReachableStep) {
     if (random() % 2) w.step.spec.pending_timeout = absl::Seconds(20);
     w.policy.start_timeout = absl::Seconds(40);
     for (int i = 0; i < 20; ++i) {
-      const std::vector<Event> menu = Menu(w.step, ranks);
+      const std::vector<Event> menu = Menu(w.step, ranks, w.now);
       w.now += absl::Seconds(static_cast<int64_t>(random() % 12));
       for (const Event& event : menu) {
         const auto result = Apply(ProductTable(), w.step, event, w.now, w.policy);

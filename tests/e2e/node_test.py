@@ -8,6 +8,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
+from gpu_test import Machine
 from harness import Deployment, main, wait_until
 
 HOSTS = Path(__file__).resolve().parent.parent / "engines" / "ssh-hosts"
@@ -30,6 +31,9 @@ profiles:
 class NodesTest(unittest.TestCase):
     """Two hosts and a tpd that reaches them, for all tests of the class."""
 
+    registry = REGISTRY
+    policy = {}
+
     @classmethod
     def hosts(cls, *words):
         return subprocess.run([HOSTS, *map(str, words)], check=True, capture_output=True, text=True, timeout=120,
@@ -40,10 +44,10 @@ class NodesTest(unittest.TestCase):
         cls.hosts("up", 2)
         cls.addClassCleanup(cls.hosts, "down")
         directory = Path(f"/tmp/tp-hosts-{HOSTS_ID}")
-        cls.d = Deployment()
+        cls.d = Deployment(**cls.policy)
         cls.addClassCleanup(cls.d.close)
         nodes = "\n".join(f"      - {{name: node{i}, address: 10.214.{HOSTS_ID}.{10 + i}}}" for i in (1, 2))
-        (cls.d.config / "registry.yaml").write_text(REGISTRY.format(nodes=nodes))
+        (cls.d.config / "registry.yaml").write_text(cls.registry.format(nodes=nodes))
         tpd_yaml = cls.d.config / "tpd.yaml"
         tpd_yaml.write_text(tpd_yaml.read_text() + f"""\
   executors:
@@ -129,6 +133,43 @@ class Dead(NodesTest):
         wait_until(back, 120, "the old processes to end and the node to be taken back")
         again = self.d.submit("hostname", flags=["--profile", "rack:16"])
         self.assert_succeeded(again)
+
+
+class Cards(NodesTest):
+    """Two cards on each host, and a nvidia-smi there that says what the test wants."""
+
+    registry = REGISTRY.replace("gpus_per_node: 8", "gpus_per_node: 2").replace("    virtual_cards: true\n", "").replace(
+        "default_shape: 8", "default_shape: 2")
+    policy = {"infrastructure_retries": 1}
+
+    def setUp(self):
+        self.machines = {}
+        for host in (1, 2):
+            machine = self.machines[host] = Machine(self.d.root / self.id() / f"host{host}")
+            self.hosts("exec", host, "sh", "-c", f"echo 'PATH={machine.directory}:$PATH' >/root/.bashrc")
+            self.addCleanup(machine.say)
+
+    def test_a_failure_after_a_card_was_lost_is_retried_on_the_other_machine(self):
+        go = self.d.root / "go"
+        script = f'[ "$(hostname)" = node2 ] && exit 0; while [ ! -e {go} ]; do sleep 0.1; done; exit 3'
+        run = self.d.submit("sh", "-c", script, flags=["--profile", "rack:2"])
+        wait_until(lambda: self.d.step(run)["state"] == "RUNNING", what="the job to run")
+        self.assertIn("node1", str(self.d.show(run)))
+        self.machines[1].say(lost=[1])
+        wait_until(lambda: "GPU is lost" in str(self.d.json("admin", "nodes")), 60, "the lost card to be taken out")
+        go.touch()
+        self.assert_succeeded(run)
+        first = self.d.step(run)["past_attempts"][0]
+        self.assertEqual(first["failure"]["kind"], "gpu_lost", first)
+        self.machines[1].say()
+        self.d.tp("admin", "node", "undrain", "node1", "--card", 1)
+
+    def test_a_launch_is_refused_where_others_compute(self):
+        self.machines[1].say(used_by={0: "python"})
+        run = self.d.submit("true", flags=["--profile", "rack:4"])
+        wait_until(lambda: "process 4711 (python)" in self.d.tp("why", run).stdout.decode(), 60, "the reason to show")
+        self.machines[1].say()
+        self.assert_succeeded(run)
 
 
 class Example(NodesTest):

@@ -56,8 +56,9 @@ TEST(Xids, AreFoundInTheKernelsLog) {
       "<3>NVRM: Xid (PCI:0000:07:00): 31, pid=77, MMU Fault\n"
       "NVRM: Xid (0000:07:00): 13\n"
       "NVRM: Xid (PCI:garbage): 79, x\nNVRM: Xid (PCI:0000:07:00): x, y\nNVRM: Xid (\n");
-  EXPECT_THAT(xids, ElementsAre(Xid{"0000:65:00", 79, "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."},
-                                Xid{"0000:07:00", 31, "pid=77, MMU Fault"}, Xid{"0000:07:00", 13, ""}));
+  EXPECT_THAT(xids,
+              ElementsAre(Xid{"0000:65:00", 79, "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", 9.5},
+                          Xid{"0000:07:00", 31, "pid=77, MMU Fault"}, Xid{"0000:07:00", 13, ""}));
 }
 
 TEST(Xids, OnlyThoseThatNeedServiceBreakACard) {
@@ -68,6 +69,13 @@ TEST(Xids, OnlyThoseThatNeedServiceBreakACard) {
                                {"0000:99:00", 79, "of another machine"}},
                               2),
               ElementsAre(BrokenCard{1, "Xid 79: fallen off the bus"}));
+}
+
+LaunchSpec OnCards(const std::vector<int>& cards) {
+  LaunchSpec spec;
+  spec.demands.resize(1);
+  spec.ranks.push_back({.pool = 0, .rank = 0, .placement = {"n1", "127.0.0.1", cards}, .env = {}});
+  return spec;
 }
 
 class GpuToolTest : public ::testing::Test {
@@ -85,20 +93,69 @@ class GpuToolTest : public ::testing::Test {
 
 TEST_F(GpuToolTest, AMachineWithoutTheToolHasNothingToSay) { EXPECT_FALSE(Find().available()); }
 
+constexpr char kAnswers[] =
+    "case \"$1\" in\n"
+    "--query-gpu=index,pci.bus_id,utilization.gpu,ecc.errors.uncorrected.volatile.total)\n"
+    "  echo '0, 00000000:07:00.0, 0, 0'; echo '1, 00000000:65:00.0, 7, 0'; exit 15 ;;\n"
+    "--query-compute-apps=gpu_bus_id,pid,process_name)\n"
+    "  echo '00000000:07:00.0, 12, nvidia-cuda-mps-server'; echo '00000000:65:00.0, 4711, /usr/bin/python3.11' ;;\n"
+    "*) exit 6 ;;\n"
+    "esac\n";
+
+std::vector<GpuState> Look(const GpuTool& tool) {
+  const auto look = tool.Look(absl::Now() + absl::Seconds(10));
+  return look.ok() ? StatesOf(*look, 2) : std::vector<GpuState>();
+}
+
 TEST_F(GpuToolTest, AsksTheCardsAndTheKernel) {
-  Tool("nvidia-smi",
-       "[ \"$1\" = --query-gpu=index,pci.bus_id,utilization.gpu,ecc.errors.uncorrected.volatile.total ] || exit 6\n"
-       "echo '0, 00000000:07:00.0, 0, 0'; echo '1, 00000000:65:00.0, 0, 0'; exit 15");
-  EXPECT_THAT(*Find().FindBroken(2, Soon()), IsEmpty());
+  Tool("nvidia-smi", kAnswers);
+  EXPECT_THAT(Look(Find()), ElementsAre(GpuState{0, "", 0, ""}, GpuState{1, "", 7, "process 4711 (python3.11)"}));
   Tool("dmesg", "echo 'NVRM: Xid (PCI:0000:65:00): 79, pid=1, GPU has fallen off the bus.'");
-  EXPECT_THAT(*Find().FindBroken(2, Soon()), ElementsAre(BrokenCard{1, "Xid 79: pid=1, GPU has fallen off the bus."}));
+  EXPECT_EQ(Look(Find())[1].broken, "Xid 79: pid=1, GPU has fallen off the bus.");
   Tool("dmesg", "exit 1");
-  EXPECT_THAT(*Find().FindBroken(2, Soon()), IsEmpty());
+  EXPECT_EQ(Look(Find())[1].broken, "");
 }
 
 TEST_F(GpuToolTest, AToolThatHangsSaysNothing) {
   Tool("nvidia-smi", "sleep 60");
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Find().FindBroken(1, absl::Now() + absl::Milliseconds(100)).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Find().Look(absl::Now() + absl::Milliseconds(100)).status()));
+  EXPECT_EQ(Preflight(Find(), OnCards({0}), absl::Now() + absl::Milliseconds(100)), "");
+}
+
+TEST_F(GpuToolTest, APreflightNeedsTheToolAndRealCards) {
+  EXPECT_EQ(Preflight(Find(), OnCards({7}), Soon()), "");
+  Tool("nvidia-smi", kAnswers);
+  EXPECT_EQ(Preflight(Find(), OnCards({0}), Soon()), "");
+  EXPECT_EQ(Preflight(Find(), OnCards({7}), Soon()), "card 7 of n1 is not there: nvidia-smi does not list it");
+  LaunchSpec declared = OnCards({7});
+  declared.demands[0].virtual_cards = true;
+  EXPECT_EQ(Preflight(Find(), declared, Soon()), "");
+}
+
+TEST(Preflight, NamesWhatKeepsAJobOff) {
+  GpuLook look{.report = ParseGpuQuery(kTwoCards), .xids = {}, .processes = {}, .uptime_s = 1000};
+  EXPECT_EQ(PreflightProblem(look, OnCards({0, 1})), "");
+  look.processes = ParseGpuProcesses("00000000:65:00.0, 4711, python\n");
+  EXPECT_EQ(PreflightProblem(look, OnCards({0})), "");
+  EXPECT_EQ(PreflightProblem(look, OnCards({0, 1})),
+            "card 1 of n1 is in use by process 4711 (python), which is not tp's: end it there, or wait for it");
+}
+
+// What looks have seen before is their business: who has put the card into service again knew of it.
+TEST(Preflight, OnlyAFreshErrorCounts) {
+  GpuLook look{.report = ParseGpuQuery(kTwoCards), .xids = {}, .processes = {}, .uptime_s = 1000};
+  look.xids = {{"0000:07:00", 79, "fallen off the bus", 900.0}, {"0000:07:00", 79, "unstamped"}};
+  EXPECT_EQ(PreflightProblem(look, OnCards({0})), "");
+  look.xids.push_back({"0000:07:00", 31, "MMU Fault", 990.0});
+  EXPECT_EQ(PreflightProblem(look, OnCards({0})), "");
+  look.xids.push_back({"0000:07:00", 79, "fallen off the bus", 990.0});
+  EXPECT_EQ(PreflightProblem(look, OnCards({0})), "card 0 of n1 has just broken: Xid 79: fallen off the bus");
+}
+
+TEST(GpuProcesses, NonsenseIsNone) {
+  for (const char* text : {"", "No running processes found\n", "00000000:65:00.0, x, python\n", ",,\n", "a, 1, b\n"}) {
+    EXPECT_THAT(ParseGpuProcesses(text), IsEmpty()) << text;
+  }
 }
 
 }  // namespace

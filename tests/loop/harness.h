@@ -13,7 +13,7 @@
 namespace tp::loop::test {
 
 struct Sent {
-  std::string what;  // launch, fence, signal, remove, track, untrack, look
+  std::string what;  // launch, fence, signal, remove, track, untrack, look, look at cards
   int64_t id = 0;
   std::string key;
   StopLevel level = StopLevel::kTerm;
@@ -40,6 +40,8 @@ class RecordingSink : public EffectSink {
   void Untrack(const std::string& key) override { sent.push_back({"untrack", 0, key}); }
   void Look(const std::string&, const AttemptTarget& target) override { sent.push_back({"look", 0, target.key}); }
 
+  void LookAtCards(const std::string& backend) override { sent.push_back({"look at cards", 0, backend}); }
+
   int Count(const std::string& what) const {
     int count = 0;
     for (const Sent& one : sent) count += one.what == what;
@@ -57,12 +59,12 @@ class RecordingSink : public EffectSink {
   std::vector<Sent> sent;
 };
 
-inline std::shared_ptr<const core::Registry> OneSeries(int nodes = 2) {
+inline std::shared_ptr<const core::Registry> OneSeries(int nodes = 2, bool virtual_cards = true) {
   auto registry = std::make_shared<core::Registry>();
   core::Series h200;
   h200.name = "h200";
   h200.gpus_per_node = 8;
-  h200.virtual_cards = true;
+  h200.virtual_cards = virtual_cards;
   h200.executor = "gpu/default";
   for (int i = 1; i <= nodes; ++i) h200.nodes.push_back({"n" + std::to_string(i), "127.0.0.1"});
   core::Profile profile;
@@ -97,7 +99,7 @@ class Harness {
     settings.layout.heartbeat_ms = 1000;
     settings.table = table;
     settings.policy = policy;
-    loop = std::make_unique<Loop>(settings, store->Load().value(), OneSeries(), sink,
+    loop = std::make_unique<Loop>(settings, store->Load().value(), OneSeries(2, virtual_cards), sink,
                                   [this] { return "nonce-" + std::to_string(++nonces_); });
     loop->Recover();
   }
@@ -196,6 +198,7 @@ class Harness {
   std::unique_ptr<Loop> loop;
   const core::Table* table = &core::ProductTable();  // of the next Restart
   core::Policy policy;                               // of the next Restart
+  bool virtual_cards = true;                         // of the next Restart
 
  private:
   int nonces_ = 0;

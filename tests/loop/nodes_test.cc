@@ -129,16 +129,5 @@ TEST(Nodes, LostAttemptsOfTwoUsersTakeANodeOutOfService) {
   EXPECT_TRUE(Nodes(h).strikes.empty());
 }
 
-TEST(Nodes, ABrokenCardIsTakenOutOnce) {
-  Harness h;
-  const core::NodePart part{.node = "n1", .card = 3};
-  for (int i = 0; i < 3; ++i) {
-    h.loop->Post(PartBroken{part, "Xid 79"});
-    h.Settle();
-  }
-  ASSERT_EQ(Nodes(h).marks.size(), 1u);
-  EXPECT_EQ(core::DescribeMark(Nodes(h).marks[0]), "drained by tpd: Xid 79");
-}
-
 }  // namespace
 }  // namespace tp::loop::test

@@ -67,6 +67,20 @@ TEST(Notifications, OfAWebhookAreJson) {
   EXPECT_EQ(nlohmann::json::parse(all[0].body), expected);
 }
 
+TEST(Notifications, OfIdleCardsGoToWhoAskedForThem) {
+  store::WordChange change =
+      Change(7, RunWord::kRunning, {{"chat", {NoticeEvent::kIdle}}, {"bob@x.org", {NoticeEvent::kIdle}}});
+  change.row.from = RunWord::kRunning;
+  change.row.reason = "its 16 cards have done nothing for 42 min";
+  const auto all = NotificationsOf(change, {{"all", {NoticeEvent::kFailed}}}, kSender);
+  ASSERT_THAT(WhoGets(all), ElementsAre("chat", "mail:bob@x.org"));
+  const nlohmann::json body = nlohmann::json::parse(all[0].body);
+  EXPECT_EQ(body["type"], "run.idle");
+  EXPECT_EQ(body["data"]["new_state"], "RUNNING");
+  EXPECT_EQ(body["data"]["reason"], "its 16 cards have done nothing for 42 min");
+  EXPECT_THAT(all[1].body, HasSubstr("Subject: [lab] train-42 is idle\r\n"));
+}
+
 TEST(Notifications, OfMailAreWholeMails) {
   const auto all = NotificationsOf(Change(7, RunWord::kFailed, {{"bob@x.org", {NoticeEvent::kFailed}}}), {}, kSender);
   ASSERT_THAT(all, SizeIs(1));

@@ -311,6 +311,20 @@ Mutant NotSeenIsGone() {
           }};
 }
 
+Mutant BrokenCardForgotten() {
+  return {"a card that broke under a job is not kept with it",
+          [](Table& table) { ReplaceAct(table, EventKind::kCardsLooked, "one of its own is broken", [](Change&) {}); }};
+}
+
+Mutant EndNamedBeforeTheLook() {
+  return {"a failure is named before the look at its cards has come", [](Table& table) {
+            ReplaceAct(table, EventKind::kObserved, "the evidence names an end", [](Change& c) {
+              Product(EventKind::kObserved, "the evidence names an end").act(c);
+              c.step.attempt->sight.look_asked.reset();
+            });
+          }};
+}
+
 // --- Policy ---------------------------------------------------------------------------------------
 
 Mutant OneAbsentIsEnough() {
@@ -385,6 +399,8 @@ std::vector<Mutant> AllMutants() {
       KillNeverComes(),
       WindowPausesForGood(),
       NotSeenIsGone(),
+      BrokenCardForgotten(),
+      EndNamedBeforeTheLook(),
   };
 }
 

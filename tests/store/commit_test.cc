@@ -106,6 +106,34 @@ TEST_P(CommitTest, KeepsWhatRunsCameTo) {
   EXPECT_THAT(*reader().WordChangesAfter(5, 10), IsEmpty());
 }
 
+TEST_P(CommitTest, IdleCardsOfARunThatGoesOnAreToldOf) {
+  const core::Run run = author_.NewRun("ana");
+  Txn txn = author_.Take();
+  core::Step step = txn.steps[0];
+  step.spec.name = "train";
+  Commit(txn);
+  step = author_.Enter(step, JobState::kRunning, At(1));
+  Commit(author_.Take());
+  EXPECT_THAT(*reader().WordChangesAfter(0, 10), IsEmpty());
+  author_.AddEvent(step.ref, JobState::kRunning, JobState::kRunning, At(9));
+  author_.Put(step);
+  txn = author_.Take();
+  txn.events.back().event = kIdleEvent;
+  Commit(txn);
+
+  either_.Reopen();
+  const WordChange idle{{.revision = 2,
+                         .at = At(9),
+                         .run = run.n,
+                         .step = "train",
+                         .from = core::RunWord::kRunning,
+                         .to = core::RunWord::kRunning,
+                         .retry_count = 0,
+                         .reason = "note 2"},
+                        run};
+  EXPECT_THAT(*reader().WordChangesAfter(0, 10), ElementsAre(idle));
+}
+
 TEST_P(CommitTest, ARetryThatFailsAgainIsAnotherChange) {
   author_.NewRun("ana");
   Txn txn = author_.Take();

@@ -55,33 +55,58 @@ TEST(HeldElsewhere, TheSharedPoolLeavesTheOthersToOthers) {
 class Broken final : public driver::MissingBackend {
  public:
   Broken() : MissingBackend("docker") {}
-  absl::StatusOr<std::vector<BrokenCard>> BrokenCards(const std::vector<NodeCards>& nodes, absl::Time) override {
+  absl::StatusOr<std::vector<CardSight>> LookAtCards(const std::vector<NodeCards>& nodes, absl::Time) override {
     ++rounds;
-    std::vector<BrokenCard> broken;
-    for (const NodeCards& node : nodes) broken.push_back({node.node, node.cards - 1, "Xid 79"});
-    return broken;
+    std::vector<CardSight> cards;
+    for (const NodeCards& node : nodes) {
+      for (int card = 0; card < node.cards; ++card) {
+        cards.push_back({.node = node.node, .card = card, .broken = card == node.cards - 1 ? "Xid 79" : ""});
+      }
+    }
+    return cards;
   }
   std::atomic<int> rounds = 0;
 };
 
-TEST(EngineWatch, TellsOfABrokenCardOnce) {
-  auto backend = std::make_shared<Broken>();
-  std::mutex mutex;
-  std::vector<core::NodePart> told;
-  EngineWatchOptions options;
-  options.interval = absl::Milliseconds(1);
-  options.backends = {{"docker", backend}};
-  options.registry = [] { return std::make_shared<const core::Registry>(DockerRegistry()); };
-  options.found = [](const loop::CardsHeldElsewhere&) {};
-  options.broken = [&](const loop::PartBroken& broken) {
-    const std::lock_guard lock(mutex);
-    told.push_back(broken.part);
-  };
-  {
-    const EngineWatch watch(std::move(options));
-    while (backend->rounds < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+struct Watched {
+  explicit Watched(absl::Duration interval) {
+    options.interval = interval;
+    options.pause = absl::Milliseconds(1);
+    options.backends = {{"docker", backend}};
+    options.registry = [] { return std::make_shared<const core::Registry>(DockerRegistry()); };
+    options.found = [](const loop::CardsHeldElsewhere&) {};
+    options.cards = [this](const loop::CardsSeen& seen) {
+      const std::lock_guard lock(mutex);
+      EXPECT_EQ(seen.backend, "docker");
+      EXPECT_EQ(seen.cards.size(), 4u);
+      for (const core::CardFault& fault : seen.faults) told.push_back(fault);
+    };
   }
-  EXPECT_THAT(told, ElementsAre(core::NodePart{.node = "gpu-1", .card = 3}));
+  void Await(int rounds) const {
+    while (backend->rounds < rounds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  std::shared_ptr<Broken> backend = std::make_shared<Broken>();
+  std::mutex mutex;
+  std::vector<core::CardFault> told;
+  EngineWatchOptions options;
+};
+
+TEST(EngineWatch, TellsOfABrokenCardOnce) {
+  Watched w(absl::Milliseconds(1));
+  {
+    const EngineWatch watch(w.options);
+    w.Await(3);
+  }
+  EXPECT_THAT(w.told, ElementsAre(core::CardFault{.node = "gpu-1", .card = 3, .why = "Xid 79"}));
+}
+
+TEST(EngineWatch, LooksWhenItIsAsked) {
+  Watched w(absl::Hours(1));
+  EngineWatch watch(w.options);
+  w.Await(1);
+  watch.LookSoon();
+  w.Await(2);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ constexpr absl::Duration kForgetEvery = absl::Minutes(1);
 constexpr absl::Duration kLaunchLimit = absl::Minutes(2);  // after a pull
 constexpr absl::Duration kInspectLimit = absl::Seconds(5);
 constexpr absl::Duration kRunnerPatience = absl::Seconds(10);  // before the engine itself kills
+constexpr absl::Duration kPreflightLimit = absl::Seconds(10);
 constexpr absl::Duration kAfterOutage = absl::Seconds(15);
 constexpr absl::Duration kEventsPause = absl::Seconds(2);
 constexpr absl::Duration kPullAgainAfter = absl::Seconds(5);
@@ -40,6 +41,8 @@ constexpr mode_t kRunnerMode = 0755;
 constexpr int kSignalSent = 0;
 constexpr int kRunnerGone = 3;
 constexpr int kNotClaimed = 4;
+
+bool IsOnThisMachine(const EngineAddress& engine) { return engine.host.starts_with("unix://"); }
 
 const char* NameOf(StopLevel level) {
   switch (level) {
@@ -156,6 +159,7 @@ DockerBackend::DockerBackend(DockerOptions options, std::string rank_in_storage,
       rank_in_storage_(std::move(rank_in_storage)),
       user_(fmt::format("{}:{}", geteuid(), getegid())),
       place_(PlaceOf(options_)),
+      gpus_(IsOnThisMachine(options_.address) ? options_.tool_path : ""),
       transport_(std::move(transport)),
       engine_(*transport_) {}
 
@@ -317,6 +321,8 @@ LaunchResult DockerBackend::Launch(const LaunchSpec& spec, absl::Time deadline) 
   if (!valid.ok()) return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(valid))};
   const absl::Status prepared = launch::PrepareAttempt(spec, options_.storage_root);
   if (!prepared.ok()) return RefusalOf(prepared);
+  const std::string unfit = launch::Preflight(gpus_, spec, std::min(deadline, absl::Now() + kPreflightLimit));
+  if (!unfit.empty()) return LaunchRefused{unfit};
   const std::shared_ptr<Entry> entry = EntryOf(TargetOf(spec));
   {
     const std::lock_guard lock(entry->mutex);
@@ -685,6 +691,11 @@ absl::StatusOr<std::vector<ForeignCard>> DockerBackend::ForeignCards(absl::Time 
     held.insert(held.end(), cards.begin(), cards.end());
   }
   return held;
+}
+
+absl::StatusOr<std::vector<CardSight>> DockerBackend::LookAtCards(const std::vector<NodeCards>& nodes,
+                                                                  absl::Time deadline) {
+  return launch::SightsOf(gpus_, nodes, deadline);
 }
 
 }  // namespace tp::docker

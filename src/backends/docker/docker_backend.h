@@ -26,6 +26,7 @@
 #include "backends/docker/tracked_containers.h"
 #include "base/since_boot.h"
 #include "launch/attempt_reader.h"
+#include "launch/gpu_tool.h"
 #include "tp/backend.h"
 
 namespace tp::docker {
@@ -35,7 +36,8 @@ struct DockerOptions {
   std::string storage_root;  // absolute; of one deployment alone
   std::string rank_binary;   // tp-rank, for the engine's architecture
   EngineAddress address;
-  std::string device_directory = "/dev";  // of the engine's machine
+  std::string device_directory = "/dev";      // of the engine's machine
+  std::string tool_path = launch::kToolPath;  // where nvidia-smi is looked for, where the engine is on this machine
   launch::ReaderOptions reader;
   std::function<absl::Duration()> since_boot = SinceBoot;
 };
@@ -59,6 +61,8 @@ class DockerBackend final : public Backend {
   absl::Status Remove(const AttemptTarget& target, absl::Time deadline) override;
   absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) override;
   absl::StatusOr<std::vector<ForeignCard>> ForeignCards(absl::Time deadline) override;
+  // Nothing of an engine on another machine.
+  absl::StatusOr<std::vector<CardSight>> LookAtCards(const std::vector<NodeCards>& nodes, absl::Time deadline) override;
   void SetWake(std::function<void(const std::string& key)> wake) override;
 
  private:
@@ -101,6 +105,7 @@ class DockerBackend final : public Backend {
   const std::string rank_in_storage_;
   const std::string user_;  // UID:GID
   const SharedPlace place_;
+  const launch::GpuTool gpus_;
   const std::unique_ptr<EngineTransport> transport_;
   Engine engine_;
 

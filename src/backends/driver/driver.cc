@@ -70,6 +70,8 @@ void Driver::Look(const std::string& backend, const AttemptTarget& target) {
   if (const std::shared_ptr<Lane> lane = LaneOf(backend)) lane->Look(target);
 }
 
+void Driver::LookAtCards(const std::string& /*backend*/) { outlet_->LookWanted(); }
+
 void Driver::Shutdown(absl::Time deadline) {
   std::map<std::string, std::shared_ptr<Lane>> lanes;
   {

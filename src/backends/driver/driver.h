@@ -44,6 +44,7 @@ struct DriverOptions {
 struct DriverCallbacks {
   std::function<void(int64_t outbox_id, loop::EffectResult result)> effect_answered;
   std::function<void(const std::string& key, Observation observation)> attempt_observed;
+  std::function<void()> look_wanted = {};  // at cards, soon; empty: nobody looks
 };
 
 class Driver final : public loop::EffectSink {
@@ -60,6 +61,7 @@ class Driver final : public loop::EffectSink {
   void Track(const std::string& backend, const AttemptTarget& target) override;
   void Untrack(const std::string& key) override;
   void Look(const std::string& backend, const AttemptTarget& target) override;
+  void LookAtCards(const std::string& backend) override;
 
   // Begins nothing more and waits for the calls under way until `deadline`; what has not returned by
   // then is left to itself. Effects without an answer stay in the outbox. A second call does nothing.

@@ -24,6 +24,11 @@ class Outlet {
     if (!closed_) callbacks_.attempt_observed(key, std::move(observation));
   }
 
+  void LookWanted() {
+    const std::lock_guard lock(mutex_);
+    if (!closed_ && callbacks_.look_wanted) callbacks_.look_wanted();
+  }
+
   void Close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -23,6 +24,7 @@ namespace {
 constexpr absl::Duration kDropAfter = absl::Minutes(10);
 constexpr absl::Duration kDropEvery = absl::Minutes(1);
 constexpr absl::Duration kCheckLimit = absl::Seconds(10);
+constexpr absl::Duration kPreflightLimit = absl::Seconds(10);
 
 // What a login would set: the machine is the image.
 std::map<std::string, std::string> BaseEnv() {
@@ -93,7 +95,7 @@ absl::StatusOr<std::unique_ptr<LocalBackend>> LocalBackend::Create(LocalOptions 
 }
 
 LocalBackend::LocalBackend(LocalOptions options, Machine machine, launch::PlanOptions plan)
-    : options_(std::move(options)), plan_(std::move(plan)), machine_(std::move(machine)) {}
+    : options_(std::move(options)), plan_(std::move(plan)), gpus_(options_.tool_path), machine_(std::move(machine)) {}
 
 LocalBackend::~LocalBackend() = default;
 
@@ -150,6 +152,8 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     if (!claim.ok()) return LaunchRefused{std::string(Message(claim.status()))};
     if (*claim == Claim::kFenced) return LaunchRefused{fmt::format("{} was fenced before its launch", spec.key)};
   }
+  const std::string unfit = launch::Preflight(gpus_, spec, std::min(deadline, absl::Now() + kPreflightLimit));
+  if (!unfit.empty()) return LaunchRefused{unfit};
   // Another owner's claim is no reason to stop: the ranks find it, leave, and the observation tells.
   ReachFaultPoint(FaultPoint::kBeforeHandOver);
   LaunchResult result = HandOver(spec, deadline);
@@ -226,15 +230,9 @@ absl::Status LocalBackend::Remove(const AttemptTarget& target, absl::Time deadli
 }
 
 // Whatever the registry calls them, they are this machine.
-absl::StatusOr<std::vector<BrokenCard>> LocalBackend::BrokenCards(const std::vector<NodeCards>& nodes,
-                                                                  absl::Time deadline) {
-  std::vector<BrokenCard> broken;
-  if (!gpus_.available()) return broken;
-  for (const NodeCards& node : nodes) {
-    TP_ASSIGN_OR_RETURN(const std::vector<launch::BrokenCard> cards, gpus_.FindBroken(node.cards, deadline));
-    for (const launch::BrokenCard& card : cards) broken.push_back({node.node, card.index, card.why});
-  }
-  return broken;
+absl::StatusOr<std::vector<CardSight>> LocalBackend::LookAtCards(const std::vector<NodeCards>& nodes,
+                                                                 absl::Time deadline) {
+  return launch::SightsOf(gpus_, nodes, deadline);
 }
 
 absl::StatusOr<std::vector<InventoryItem>> LocalBackend::Inventory(absl::Time deadline) {

@@ -22,9 +22,10 @@ namespace tp::local {
 
 struct LocalOptions {
   std::string deployment;
-  std::string storage_root;  // absolute; of one deployment alone
-  std::string rank_binary;   // tp-rank
-  bool cgroups = true;       // where this machine has cgroup v2 and lets tpd write
+  std::string storage_root;                   // absolute; of one deployment alone
+  std::string rank_binary;                    // tp-rank
+  std::string tool_path = launch::kToolPath;  // where nvidia-smi is looked for
+  bool cgroups = true;                        // where this machine has cgroup v2 and lets tpd write
   launch::ReaderOptions reader;
 };
 
@@ -43,8 +44,7 @@ class LocalBackend final : public Backend {
   absl::Status Stop(const AttemptTarget& target, StopLevel level, absl::Time deadline) override;
   absl::Status Remove(const AttemptTarget& target, absl::Time deadline) override;
   absl::StatusOr<std::vector<InventoryItem>> Inventory(absl::Time deadline) override;
-  absl::StatusOr<std::vector<BrokenCard>> BrokenCards(const std::vector<NodeCards>& nodes,
-                                                      absl::Time deadline) override;
+  absl::StatusOr<std::vector<CardSight>> LookAtCards(const std::vector<NodeCards>& nodes, absl::Time deadline) override;
   void SetWake(std::function<void(const std::string& key)> wake) override;
 
   // Empty: jobs live without cgroups.

@@ -12,6 +12,7 @@
 
 #include "absl/time/clock.h"
 #include "backends/node/attempt_watch.h"
+#include "backends/node/card_look.h"
 #include "base/fault_point.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -81,7 +82,9 @@ std::string Problem(const HostAnswer& answer, const HostShare& share, const std:
         "enable-linger` there for the user of the jobs",
         share.host.node);
   }
-  return reply.storage == "ok" ? "" : StorageProblem(reply.storage, share, root);
+  if (reply.storage != "ok") return StorageProblem(reply.storage, share, root);
+  const std::optional<launch::GpuLook> look = CardsIn(reply);
+  return look ? launch::PreflightProblem(*look, share.spec) : "";
 }
 
 enum class Started { kYes, kNo, kNever, kUnclear };
@@ -133,7 +136,8 @@ class Gang {
         PrepareProgram(site_.binary, {site_.deployment, site_.storage_root, spec_.paths.attempt_dir, file->token()});
     std::vector<HostAnswer> answers(shares_.size());
     ForEachAtOnce(shares_.size(), [&](size_t i) {
-      answers[i] = site_.links.Of(shares_[i].host)->Ask({.text = program, .body = {}}, deadline);
+      const std::string look = HasRealCards(shares_[i].spec) ? LookAtCardsPart() : "";
+      answers[i] = site_.links.Of(shares_[i].host)->Ask({.text = program + look, .body = {}}, deadline);
     });
     std::string problems;
     for (size_t i = 0; i < shares_.size(); ++i) {

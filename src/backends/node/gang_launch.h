@@ -1,5 +1,5 @@
-// The launch of an attempt on its machines: all ranks or none. First every machine is made ready and proves that it
-// sees the attempt directory; only when all have, each is sent its ranks.
+// The launch of an attempt on its machines: all ranks or none. First every machine is made ready, proves that it
+// sees the attempt directory and that its cards are fit; only when all have, each is sent its ranks.
 #pragma once
 
 #include <string>

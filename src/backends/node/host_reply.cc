@@ -99,6 +99,8 @@ void TakeAnswer(std::string_view line, HostReply& reply) {
     reply.launched = Parse<int>(rest);
   } else if (word == "late") {
     reply.late = std::string(rest);
+  } else if (word == "gpu") {
+    reply.gpu.emplace_back(rest);
   } else if (word == "why") {
     reply.why = std::string(rest);
   } else if (!line.empty()) {

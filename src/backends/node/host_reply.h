@@ -52,6 +52,8 @@ struct HostReply {
   std::string late;             // why an order was not carried out
   std::string why;              // a delivery did not succeed
   std::string words;            // lines that belong to none of these
+
+  std::vector<std::string> gpu;  // lines of a look at cards, see card_look.h
 };
 
 // Nothing where the facts that every program begins with are missing. `facts`: they are asked for.

@@ -500,4 +500,9 @@ std::vector<NodeSight> NodeBackend::Nodes() const {
   return nodes;
 }
 
+absl::StatusOr<std::vector<CardSight>> NodeBackend::LookAtCards(const std::vector<NodeCards>& nodes,
+                                                                absl::Time deadline) {
+  return card_looks_.Look(links_, nodes, deadline);
+}
+
 }  // namespace tp::node

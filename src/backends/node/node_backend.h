@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "backends/node/attempt_watch.h"
+#include "backends/node/card_look.h"
 #include "backends/node/host_links.h"
 #include "backends/node/host_script.h"
 #include "backends/node/remote_shell.h"
@@ -60,6 +61,7 @@ class NodeBackend final : public Backend {
   void SetNodes(const std::vector<RankHost>& nodes) override;
   void ProbeNodes(absl::Time deadline) override;
   std::vector<NodeSight> Nodes() const override;
+  absl::StatusOr<std::vector<CardSight>> LookAtCards(const std::vector<NodeCards>& nodes, absl::Time deadline) override;
 
  private:
   struct Entry {
@@ -88,7 +90,8 @@ class NodeBackend final : public Backend {
   std::function<void(const std::string& key)> wake_;
 
   mutable HostLinks links_;  // keeps itself in order
-  Crew looks_;               // ends first: a look that nobody waits for uses all of the above
+  CardLooks card_looks_;
+  Crew looks_;  // ends first: a look that nobody waits for uses all of the above
 };
 
 }  // namespace tp::node

@@ -163,6 +163,8 @@ bool AllEnded(const Attempt& attempt) {
 }
 
 bool AllClean(const Attempt& attempt) {
+  // What a machine takes along with it may be the output of ranks that have ended well.
+  if (attempt.engine_end == EngineEnd::kNodeLost) return false;
   const bool by_records = std::all_of(attempt.ranks.begin(), attempt.ranks.end(), [](const RankObservation& rank) {
     return rank.ended && rank.ended->clean() && !rank.ended->signalled();
   });
@@ -230,6 +232,7 @@ Failure FailureOf(const Attempt& attempt) {
     return *EngineFailure(attempt.engine_end, attempt.sight.engine_reason);
   }
   if (attempt.ending && attempt.ending->failure) return *attempt.ending->failure;
+  if (auto failure = EngineFailure(attempt.engine_end, attempt.sight.engine_reason)) return *std::move(failure);
   return {FailureKind::kLost, "it ended without evidence of how: retry continues from the newest checkpoint"};
 }
 

@@ -59,7 +59,7 @@ class Episode {
                         .data_directory = dir_.path(),
                         .ssh = {},
                         .reader = {.settle = absl::Seconds(1), .heartbeat_every = absl::Seconds(5)}};
-    auto created = NodeBackend::CreateOver(std::move(options), std::make_unique<SimShell>(cluster_));
+    auto created = NodeBackend::CreateOver(std::move(options), std::make_unique<SimShell>(cluster_), nullptr);
     ASSERT_TRUE(created.ok()) << created.status();
     backend_ = *std::move(created);
     std::vector<RankHost> hosts;

@@ -101,6 +101,8 @@ void TakeAnswer(std::string_view line, HostReply& reply) {
     reply.late = std::string(rest);
   } else if (word == "why") {
     reply.why = std::string(rest);
+  } else if (word == "copy") {
+    reply.copies.emplace_back(rest);
   } else if (!line.empty()) {
     reply.words += reply.words.empty() ? "" : " ";
     reply.words += line;

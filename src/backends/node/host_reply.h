@@ -51,6 +51,7 @@ struct HostReply {
   std::optional<int> launched;  // exit code of tp-rank launch
   std::string late;             // why an order was not carried out
   std::string why;              // a delivery did not succeed
+  std::vector<std::string> copies;  // pieces of files, copied/mirror_reply.h
   std::string words;            // lines that belong to none of these
 };
 

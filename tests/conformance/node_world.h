@@ -46,6 +46,8 @@ class NodeCopiedWorld final : public NodeWorld {
   ~NodeCopiedWorld() override;
 
   node::NodeOptions options() const override;
+  // Each attempt is two rsyncs and their logins; the suite runs fifty at once.
+  absl::Duration Patience() const override { return absl::Seconds(120); }
   // A path of a host's own storage, from here.
   std::string On(int host, const std::string& path) const;
 

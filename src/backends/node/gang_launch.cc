@@ -147,12 +147,11 @@ class Gang {
   std::optional<std::string> PrepareAll(absl::Time deadline) {
     const absl::StatusOr<SharedFile> file = SharedFile::Make(spec_.paths.attempt_dir);
     if (!file.ok()) return std::string(Message(file.status()));
-    const std::string program =
-        PrepareProgram(site_.binary, {.deployment = site_.deployment,
-                                      .storage_root = site_.storage_root,
-                                      .attempt_dir = spec_.paths.attempt_dir,
-                                      .token = file->token(),
-                                      .copied = site_.copied});
+    const std::string program = PrepareProgram(site_.binary, {.deployment = site_.deployment,
+                                                              .storage_root = site_.storage_root,
+                                                              .attempt_dir = spec_.paths.attempt_dir,
+                                                              .token = file->token(),
+                                                              .copied = site_.copied});
     std::vector<HostAnswer> answers(shares_.size());
     ForEachAtOnce(shares_.size(), [&](size_t i) {
       answers[i] = site_.links.Of(shares_[i].host)->Ask({.text = program, .body = {}}, deadline);

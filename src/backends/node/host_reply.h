@@ -47,12 +47,12 @@ struct HostReply {
   std::map<size_t, int> ranks;               // exit code of tp-rank by the question's id
   std::map<size_t, std::string> rank_words;  // what it said, where it said something
   std::vector<Mark> marks;
-  bool marks_whole = false;     // all of them came
-  std::optional<int> launched;  // exit code of tp-rank launch
-  std::string late;             // why an order was not carried out
-  std::string why;              // a delivery did not succeed
+  bool marks_whole = false;         // all of them came
+  std::optional<int> launched;      // exit code of tp-rank launch
+  std::string late;                 // why an order was not carried out
+  std::string why;                  // a delivery did not succeed
   std::vector<std::string> copies;  // pieces of files, copied/mirror_reply.h
-  std::string words;            // lines that belong to none of these
+  std::string words;                // lines that belong to none of these
 };
 
 // Nothing where the facts that every program begins with are missing. `facts`: they are asked for.

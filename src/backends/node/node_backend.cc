@@ -142,9 +142,8 @@ absl::StatusOr<std::unique_ptr<NodeBackend>> NodeBackend::Create(NodeOptions opt
       std::unique_ptr<SshShell> shell,
       SshShell::Create(options.ssh, WithoutSlashes(options.data_directory) + "/ssh", options.connect_timeout));
   // The shell outlives the copier: the backend has both.
-  auto copier = std::make_unique<RsyncCopier>([&shell = *shell](const RankHost& host) {
-    return shell.WordsForCopies(host);
-  });
+  auto copier =
+      std::make_unique<RsyncCopier>([&shell = *shell](const RankHost& host) { return shell.WordsForCopies(host); });
   return CreateOver(std::move(options), std::move(shell), std::move(copier));
 }
 
@@ -167,18 +166,22 @@ NodeBackend::NodeBackend(NodeOptions options, SharedStorage storage, RankBinary 
       storage_(std::move(storage)),
       binary_(std::move(binary)),
       shell_(std::move(shell)),
-      links_(*shell_, binary_, options_.connect_timeout + kLookLimit,
-             [this](const RankHost& host) {
-               WakeRanksOn(host);
-               copied_.SettleOn(host);
-             }),
-      copied_({.by_default = options_.copied,
-               .deployment = options_.deployment,
-               .storage_root = options_.storage_root,
-               .data_directory = WithoutSlashes(options_.data_directory)},
-              storage_, links_, binary_, std::move(copier), [this](const std::string& key) { Wake(key); }) {}
+      links_(*shell_, binary_, options_.connect_timeout + kLookLimit, [this](const RankHost& host) {
+        WakeRanksOn(host);
+        copied_->SettleOn(host);
+      }) {
+  const CopiedOptions copied{.by_default = options_.copied,
+                             .deployment = options_.deployment,
+                             .storage_root = options_.storage_root,
+                             .data_directory = WithoutSlashes(options_.data_directory)};
+  copied_ = std::make_unique<CopiedAttempts>(copied, storage_, links_, binary_, std::move(copier),
+                                             [this](const std::string& key) { Wake(key); });
+}
 
-NodeBackend::~NodeBackend() { shell_->Cancel(); }
+NodeBackend::~NodeBackend() {
+  shell_->Cancel();
+  copied_->Stop();
+}
 
 Capabilities NodeBackend::capabilities() const {
   return {.several_pools = false,
@@ -261,7 +264,7 @@ LaunchResult NodeBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     if (!claim.ok()) return LaunchRefused{std::string(Message(claim.status()))};
     if (*claim == Claim::kFenced) return LaunchRefused{fmt::format("{} was fenced before its launch", spec.key)};
   }
-  if (copied_.by_default()) return copied_.Launch(spec);
+  if (copied_->by_default()) return copied_->Launch(spec);
   // Another owner's claim is no reason to stop: the ranks find it, leave, and the observation tells.
   const GangSite site{links_, binary_, options_.deployment, options_.storage_root};
   return LaunchGang(spec, site, deadline);
@@ -294,7 +297,7 @@ struct NodeBackend::Round {
   std::condition_variable answered;
   size_t pending = 0;
   std::vector<HostLook> looks;
-  std::vector<Asked> asked;  // the index is the question's id
+  std::vector<Asked> asked;        // the index is the question's id
   std::vector<Mirrored> mirrored;  // the same
 
   size_t LookAt(const std::shared_ptr<HostLink>& link) {
@@ -412,7 +415,7 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
   std::vector<bool> judged(targets.size(), true);
   std::vector<CopiedAttempts::Sight> sights(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
-    sights[i] = copied_.Before(targets[i]);
+    sights[i] = copied_->Before(targets[i]);
     if (sights[i].known) {
       observations[i] = *std::move(sights[i].known);
       judged[i] = false;
@@ -467,18 +470,18 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
     std::map<size_t, AttemptWatch::Answer> answers = round->AnswersFor(i);
     round->TakeFiles(i, answers);
     observations[i] = entries[i]->watch->Judge(targets[i].nonce, answers);
-    if (sights[i].copied) observations[i] = copied_.After(targets[i], std::move(observations[i]));
+    if (sights[i].copied) observations[i] = copied_->After(targets[i], std::move(observations[i]));
   }
   return observations;
 }
 
 FenceResult NodeBackend::Fence(const AttemptTarget& target, absl::Time deadline) {
-  if (std::optional<FenceResult> of_copied = copied_.Fence(target, deadline)) return *std::move(of_copied);
+  if (std::optional<FenceResult> of_copied = copied_->Fence(target, deadline)) return *std::move(of_copied);
   return launch::FenceAttempt(target, options_.storage_root);
 }
 
 absl::Status NodeBackend::Stop(const AttemptTarget& target, StopLevel level, absl::Time deadline) {
-  if (std::optional<absl::Status> of_copied = copied_.Stop(target, level, deadline)) return *std::move(of_copied);
+  if (std::optional<absl::Status> of_copied = copied_->Stop(target, level, deadline)) return *std::move(of_copied);
   switch (level) {
     case StopLevel::kWarn: {
       // The file comes second: a job that leaves on seeing it has been signalled (docs/decisions/0004).
@@ -556,7 +559,7 @@ absl::Status NodeBackend::Remove(const AttemptTarget& target, absl::Time deadlin
       return Unavailable("a process is left in the cgroup of {} on {}", target.key, links[i]->host().node);
     }
   }
-  return copied_.Remove(target, deadline);
+  return copied_->Remove(target, deadline);
 }
 
 absl::StatusOr<std::vector<InventoryItem>> NodeBackend::Inventory(absl::Time deadline) {
@@ -585,7 +588,7 @@ std::vector<std::shared_ptr<HostLink>> NodeBackend::Listed() const {
 void NodeBackend::ProbeNodes(absl::Time deadline) {
   const std::vector<std::shared_ptr<HostLink>> links = Listed();
   ForEachAtOnce(links.size(), [&](size_t i) { links[i]->Probe(deadline); });
-  for (const std::shared_ptr<HostLink>& link : links) copied_.SettleOn(link->host());
+  for (const std::shared_ptr<HostLink>& link : links) copied_->SettleOn(link->host());
 }
 
 std::vector<NodeSight> NodeBackend::Nodes() const {

@@ -94,9 +94,9 @@ class NodeBackend final : public Backend {
   std::vector<RankHost> hosts_;
   std::function<void(const std::string& key)> wake_;
 
-  mutable HostLinks links_;  // keeps itself in order
-  mutable CopiedAttempts copied_;
-  Crew looks_;  // ends first: a look that nobody waits for uses all of the above
+  std::unique_ptr<CopiedAttempts> copied_;  // stopped while links are there; links tell it of hosts to their end
+  mutable HostLinks links_;                 // keeps itself in order
+  Crew looks_;                              // ends first: a look that nobody waits for uses all of the above
 };
 
 }  // namespace tp::node

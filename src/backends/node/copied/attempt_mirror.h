@@ -1,7 +1,7 @@
-// The records, logs and metrics of one attempt, brought from the machines of its ranks into tpd's own attempt directory,
-// where all that reads attempts finds them as on storage that is shared. What a machine sends is taken for what it may
-// be: records of the rank that was asked about and of the launch call that tpd handed the attempt to, of bounded size,
-// under fixed names. Not thread-safe.
+// The records, logs and metrics of one attempt, brought from the machines of its ranks into tpd's own attempt
+// directory, where all that reads attempts finds them as on storage that is shared. What a machine sends is taken for
+// what it may be: records of the rank that was asked about and of the launch call that tpd handed the attempt to, of
+// bounded size, under fixed names. Not thread-safe.
 #pragma once
 
 #include <optional>

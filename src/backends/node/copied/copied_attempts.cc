@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "backends/node/copied/copy_in.h"
 #include "backends/node/copied/copy_out.h"
+#include "backends/node/copied/pending_launch.h"
 #include "backends/node/gang_launch.h"
 #include "base/file.h"
 #include "base/overloaded.h"
@@ -83,9 +84,9 @@ std::optional<launch::RankClaim> RankClaimHere(const AttemptTarget& target, cons
 // The copies bring one directory of a run there and back.
 std::string WrongPaths(const LaunchSpec& spec) {
   const std::string run = RunDirectoryOf(spec.paths.attempt_dir);
-  const bool good =
-      spec.paths.output_dir == run + "/output" && spec.paths.results_dir.starts_with(run + "/results/");
-  return good ? "" : fmt::format("the output {} is not where copies look for it: beneath {}", spec.paths.output_dir, run);
+  const bool good = spec.paths.output_dir == run + "/output" && spec.paths.results_dir.starts_with(run + "/results/");
+  return good ? ""
+              : fmt::format("the output {} is not where copies look for it: beneath {}", spec.paths.output_dir, run);
 }
 
 std::vector<Piece> PiecesIn(const HostReply& reply) {
@@ -121,16 +122,20 @@ CopiedAttempts::CopiedAttempts(CopiedOptions options, const SharedStorage& stora
       binary_(binary),
       copier_(std::move(copier)),
       wake_(std::move(wake)),
+      pending_(options_.data_directory + "/node-launches"),
       owed_(options_.data_directory + "/node-owed", binary, options_.storage_root) {}
 
-CopiedAttempts::~CopiedAttempts() {
-  const std::lock_guard lock(mutex_);
-  stopping_ = true;
-  for (const auto& [key, item] : items_) {
-    const std::lock_guard held(item->mutex);
-    if (item->launch) item->launch->CallOff();
-    if (item->copy_out) item->copy_out->CallOff();
+void CopiedAttempts::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const auto& [key, item] : items_) {
+      const std::lock_guard held(item->mutex);
+      if (item->launch) item->launch->CallOff();
+      if (item->copy_out) item->copy_out->CallOff();
+    }
   }
+  copies_.reset();
 }
 
 CopySite CopiedAttempts::Site() { return {links_, *copier_, owed_, slots_, options_.storage_root}; }
@@ -176,21 +181,28 @@ LaunchResult CopiedAttempts::Launch(const LaunchSpec& spec) {
   if (!handover.ok()) return LaunchRefused{std::string(Message(handover.status()))};
   if (*handover && (*handover)->nonce.empty()) return LaunchRefused{fmt::format("{} was called off", spec.key)};
   if (*handover) return LaunchIndeterminate{fmt::format("a launch call of {} is handed over already", spec.key)};
-  absl::StatusOr<std::shared_ptr<CopyJob>> job = CopyJob::Make();
-  if (!job.ok()) return LaunchRefused{std::string(Message(job.status()))};
   const std::shared_ptr<Item> item = ItemOf(spec.key);
-  {
-    const std::lock_guard lock(item->mutex);
-    if (item->launch && item->launch->under_way()) {
-      return LaunchIndeterminate{fmt::format("another launch call of {} is under way", spec.key)};
-    }
-    item->launch = *job;
+  const std::lock_guard lock(item->mutex);
+  if (item->launch && item->launch->under_way()) {
+    return LaunchIndeterminate{fmt::format("another launch call of {} is under way", spec.key)};
   }
-  copies_.Start([this, spec, job = *std::move(job)] { CopyThenLaunch(spec, job); });
+  absl::Status begun = KeepPendingLaunch(pending_, spec);
+  if (begun.ok()) begun = BeginLaunch(spec, *item);
+  if (!begun.ok()) return LaunchRefused{std::string(Message(begun))};
   return LaunchAccepted{};
 }
 
-// Should tpd end meanwhile, nothing of the attempt has been handed over: it is launched anew.
+absl::Status CopiedAttempts::BeginLaunch(const LaunchSpec& spec, Item& item) {
+  TP_ASSIGN_OR_RETURN(item.launch, CopyJob::Make());
+  copies_->Start([this, spec, job = item.launch] { CopyThenLaunch(spec, job); });
+  return absl::OkStatus();
+}
+
+void CopiedAttempts::GoOnWithLaunch(const AttemptTarget& target, Item& item) {
+  const auto pending = FindPendingLaunch(pending_, target.key, target.nonce);
+  if (pending.ok() && *pending) BeginLaunch(**pending, item).IgnoreError();
+}
+
 void CopiedAttempts::CopyThenLaunch(const LaunchSpec& spec, const std::shared_ptr<CopyJob>& job) {
   std::string problem;
   const absl::Status copied = CopyIn(spec, Site(), *job);
@@ -205,6 +217,12 @@ void CopiedAttempts::CopyThenLaunch(const LaunchSpec& spec, const std::shared_pt
                                     [](const LaunchIndeterminate&) { return std::string(); }},
                          result);
   }
+  bool stopping = false;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping = stopping_;
+  }
+  if (!stopping) ForgetPendingLaunch(pending_, spec.key);
   job->End(problem);
   wake_(spec.key);
 }
@@ -212,11 +230,12 @@ void CopiedAttempts::CopyThenLaunch(const LaunchSpec& spec, const std::shared_pt
 // --- Observation ----------------------------------------------------------------------------------------
 
 // An attempt that is not handed over has nothing on any machine that runs or can.
-Observation CopiedAttempts::NotHandedOver(const AttemptTarget& target, const Item& item, bool to_nobody) const {
+Observation CopiedAttempts::NotHandedOver(const AttemptTarget& target, Item& item, bool to_nobody) {
   if (!StorageIsThere()) {
     return Unknown{
         fmt::format("{} is not the directory it was when tpd began: is its filesystem mounted?", storage_.root)};
   }
+  if (!item.launch && !to_nobody) GoOnWithLaunch(target, item);
   Present present;
   present.ranks = NothingOf(target);
   if (item.launch && item.launch->under_way() && !to_nobody) {
@@ -238,7 +257,7 @@ void CopiedAttempts::Owe(const AttemptTarget& target, Item& item) {
     if (!owed_.Add(host, target).ok()) continue;
     item.owed_to.insert(host.node);
     // It may only have seemed dead.
-    copies_.Start([this, host] { owed_.Settle(*links_.Of(host), absl::Now() + kSettleLimit).IgnoreError(); });
+    copies_->Start([this, host] { owed_.Settle(*links_.Of(host), absl::Now() + kSettleLimit).IgnoreError(); });
   }
 }
 
@@ -323,7 +342,7 @@ void CopiedAttempts::BeginCopyOut(const AttemptTarget& target, Item& item) {
   }
   item.copy_out = *job;
   (*job)->Tell("", "copies its output");
-  copies_.Start([this, target, job = *std::move(job)] {
+  copies_->Start([this, target, job = *std::move(job)] {
     const absl::Status done = CopyOut(target, Site(), *job);
     job->End(done.ok() ? "" : fmt::format("its output could not be put in place: {}", Message(done)));
     wake_(target.key);
@@ -453,8 +472,8 @@ std::optional<absl::Status> CopiedAttempts::Stop(const AttemptTarget& target, St
 
 absl::Status CopiedAttempts::CallOffUnsent(const AttemptTarget& target, Item& item) const {
   if (absl::IsNotFound(OpenDirectory(target.attempt_dir).status())) return absl::OkStatus();  // never prepared
-  TP_ASSIGN_OR_RETURN(const Handover made, MakeHandover(target.attempt_dir, options_.storage_root,
-                                                        {.key = target.key, .nonce = ""}));
+  TP_ASSIGN_OR_RETURN(const Handover made,
+                      MakeHandover(target.attempt_dir, options_.storage_root, {.key = target.key, .nonce = ""}));
   if (!made.nonce.empty()) return Error(absl::StatusCode::kAlreadyExists, "{} is handed over", target.key);
   const std::lock_guard lock(item.mutex);
   if (item.launch) item.launch->CallOff();
@@ -488,9 +507,9 @@ absl::Status CopiedAttempts::Signal(const AttemptTarget& target, StopLevel level
     const auto code = reply.ranks.find(i);
     const std::optional<launch::RankClaim> claim = RankClaimHere(target, positions[i]);
     const bool restarted = claim && claim->host == reply.facts.host && claim->boot_id != reply.facts.boot_id;
-    const bool done = code != reply.ranks.end() &&
-                      (code->second == kSent || code->second == kRunnerIsGone || code->second == kNoClaim ||
-                       (code->second == kAnotherBoot && restarted));
+    const bool done =
+        code != reply.ranks.end() && (code->second == kSent || code->second == kRunnerIsGone ||
+                                      code->second == kNoClaim || (code->second == kAnotherBoot && restarted));
     if (!done) {
       add(fmt::format("{} cannot signal rank {}-{}", target.hosts[i].node, positions[i].pool, positions[i].rank));
     }
@@ -532,6 +551,7 @@ absl::Status CopiedAttempts::Remove(const AttemptTarget& target, absl::Time dead
       return Unavailable("the files of {} cannot be removed from {}: {}", target.key, target.hosts[i].node, words);
     }
   }
+  ForgetPendingLaunch(pending_, target.key);
   const absl::StatusOr<Directory> here = OpenDirectory(target.attempt_dir);
   if (here.ok()) TP_RETURN_IF_ERROR(RemoveTree(*here, ".copied"));
   return absl::OkStatus();
@@ -540,7 +560,7 @@ absl::Status CopiedAttempts::Remove(const AttemptTarget& target, absl::Time dead
 void CopiedAttempts::SettleOn(const RankHost& host) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
-  copies_.Start([this, host] { owed_.Settle(*links_.Of(host), absl::Now() + kSettleLimit).IgnoreError(); });
+  copies_->Start([this, host] { owed_.Settle(*links_.Of(host), absl::Now() + kSettleLimit).IgnoreError(); });
 }
 
 }  // namespace tp::node

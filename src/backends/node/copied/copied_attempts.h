@@ -1,6 +1,6 @@
 // Attempts on machines that share no storage with tpd (docs/decisions/0073): what comes before, beside and after what
-// the node backend does for all attempts. Files are copied behind the calls, by threads of this object; a call about one
-// attempt never waits for a copy. Thread-safe.
+// the node backend does for all attempts. Files are copied behind the calls, by threads of this object; a call about
+// one attempt never waits for a copy. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -39,10 +39,12 @@ struct CopiedOptions {
 
 class CopiedAttempts {
  public:
-  // All outlive this. `wake`: something has changed at the attempt with that key.
+  // All outlive its work, which Stop ends. `wake`: something has changed at the attempt with that key.
   CopiedAttempts(CopiedOptions options, const SharedStorage& storage, HostLinks& links, const RankBinary& binary,
                  std::unique_ptr<Copier> copier, std::function<void(const std::string& key)> wake);
-  ~CopiedAttempts();  // calls all copies off and waits for them; cancel the shell first
+
+  // Calls all copies off and waits for them: cancel the shell first. Nothing begins any more.
+  void Stop();
 
   bool by_default() const { return options_.by_default; }
 
@@ -90,9 +92,13 @@ class CopiedAttempts {
     Handover handover;
   };
   absl::StatusOr<std::optional<Kind>> KindOf(const AttemptTarget& target) const;
+  // With the item's mutex held.
+  absl::Status BeginLaunch(const LaunchSpec& spec, Item& item);
   void CopyThenLaunch(const LaunchSpec& spec, const std::shared_ptr<CopyJob>& job);
+  // Of a tpd that ended before it was handed over.
+  void GoOnWithLaunch(const AttemptTarget& target, Item& item);
   void BeginCopyOut(const AttemptTarget& target, Item& item);
-  Observation NotHandedOver(const AttemptTarget& target, const Item& item, bool to_nobody) const;
+  Observation NotHandedOver(const AttemptTarget& target, Item& item, bool to_nobody);
   Observation Freed(const AttemptTarget& target, Item& item, Present present);
   void Owe(const AttemptTarget& target, Item& item);
   FenceResult FenceHandedOver(const AttemptTarget& target, const Handover& handover, absl::Time deadline);
@@ -111,6 +117,7 @@ class CopiedAttempts {
   const RankBinary& binary_;
   const std::unique_ptr<Copier> copier_;
   const std::function<void(const std::string& key)> wake_;
+  const std::string pending_;  // directory of pending launches
   Owed owed_;
   CopySlots slots_;
 
@@ -118,7 +125,7 @@ class CopiedAttempts {
   bool stopping_ = false;
   std::map<std::string, std::shared_ptr<Item>> items_;  // by key
   absl::Time dropped_at_ = absl::InfinitePast();
-  Crew copies_;  // ends first
+  std::unique_ptr<Crew> copies_ = std::make_unique<Crew>();
 };
 
 }  // namespace tp::node

@@ -15,8 +15,8 @@ namespace tp::node {
 
 enum class CopyDirection { kToHost, kFromHost };
 
-// Afterwards `target` holds what `source` holds: contents, modes, times, symbolic links as links, holes. Owners, devices
-// and sockets are not copied. A copy that was broken off goes on where it was.
+// Afterwards `target` holds what `source` holds: contents, modes, times, symbolic links as links, holes. Owners,
+// devices and sockets are not copied. A copy that was broken off goes on where it was.
 struct CopyOrder {
   RankHost host;
   CopyDirection direction = CopyDirection::kToHost;
@@ -26,10 +26,10 @@ struct CopyOrder {
   std::vector<std::string> filters = {};
   // Trees on tpd's machine; what is the same there is left out. kFromHost only.
   std::vector<std::string> except_as_in = {};
-  bool only_missing = false;    // files that are there stay as they are
-  bool delete_others = false;   // what the source has not goes
-  std::string mark = {};        // in the environment of the process on the host, as TP_COPY_MARK
-  std::string lock = {};        // a file on tpd's machine: one copy at a time has it
+  bool only_missing = false;   // files that are there stay as they are
+  bool delete_others = false;  // what the source has not goes
+  std::string mark = {};       // in the environment of the process on the host, as TP_COPY_MARK
+  std::string lock = {};       // a file on tpd's machine: one copy at a time has it
 };
 
 class Copier {

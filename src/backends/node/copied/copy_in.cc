@@ -153,8 +153,7 @@ class CopyIntoHosts {
     return name.HexDigest().substr(0, 32);
   }
 
-  std::function<void(int64_t)> Progress(const std::string& node, const std::string& what, int64_t total,
-                                        Track& track) {
+  std::function<void(int64_t)> Progress(const std::string& node, const std::string& what, int64_t total, Track& track) {
     const std::string begin = fmt::format("copies {} to {}", what, node);
     job_.Tell(node, begin);
     return [this, node, begin, total, &track](int64_t bytes) {

@@ -41,8 +41,8 @@ std::vector<RankPlace> PlacesIn(const AttemptTarget& target) {
   for (size_t pool = 0; pool < target.ranks_per_pool.size(); ++pool) {
     for (int rank = 0; rank < target.ranks_per_pool[pool]; ++rank) {
       const size_t i = places.size();
-      places.push_back(
-          {static_cast<int>(pool), rank, i < target.hosts.size() ? target.hosts[i] : RankHost{.node = {}, .address = {}}});
+      places.push_back({static_cast<int>(pool), rank,
+                        i < target.hosts.size() ? target.hosts[i] : RankHost{.node = {}, .address = {}}});
     }
   }
   return places;

@@ -35,9 +35,9 @@ struct CopySite {
 };
 
 // The places of an attempt's copies on tpd's storage, beneath its attempt directory.
-std::string BaseOf(const std::string& attempt_dir);                          // output and results as they were copied
-std::string CameFrom(const std::string& attempt_dir, int pool, int rank);    // what is brought from a rank
-std::string CopiesOf(const std::string& attempt_dir);                        // all of it
+std::string BaseOf(const std::string& attempt_dir);                        // output and results as they were copied
+std::string CameFrom(const std::string& attempt_dir, int pool, int rank);  // what is brought from a rank
+std::string CopiesOf(const std::string& attempt_dir);                      // all of it
 
 // A copy of the site's copier in its turn. CANCELLED where the job is over.
 absl::Status CopyInTurn(const CopySite& site, const CopyOrder& order, CopyJob& job,

@@ -202,7 +202,8 @@ std::string CopyInProgram(const CopyInPlace& place) {
 root={1} dir={2} token={3} run={4} me={5}
 old() {{ grep -zalsF {6} /proc/[0-9]*/environ 2>/dev/null; }}
 for n in 1 2 3 4 5 6 7 8 9 10; do
-  l=$(old) && [ -n "$l" ] || break
+  l=$(old)
+  [ -n "$l" ] || break
   for f in $l; do f=${{f#/proc/}} && kill -KILL "${{f%%/*}}" 2>/dev/null; done
   sleep 0.1
 done
@@ -226,8 +227,7 @@ else
 fi
 )sh",
                      kCopyFacts, Quote(place.storage_root), Quote(place.attempt_dir), Quote(place.token),
-                     Quote(RunDirectoryOf(place.attempt_dir)), Quote(attempt),
-                     Quote("TP_COPY_MARK=" + place.copy_mark),
+                     Quote(RunDirectoryOf(place.attempt_dir)), Quote(attempt), Quote("TP_COPY_MARK=" + place.copy_mark),
                      Quote(Relative(place.attempt_dir, place.storage_root)),
                      Quote(Relative(RunDirectoryOf(place.attempt_dir) + "/output", place.storage_root)),
                      Quote(Relative(RunDirectoryOf(place.attempt_dir) + "/results", place.storage_root)));

@@ -47,8 +47,8 @@ struct Piece {
 std::optional<Piece> ParsePiece(std::string_view line);
 
 // The directories of a run before its files are copied to a machine. Answers `storage <word>`: ok, or why not; and
-// `others <n> <m>`: the attempts of this run whose files are still there, and whether there is any output (0: none). What an earlier copy of this step left running is
-// ended first, and what its earlier attempts left is removed.
+// `others <n> <m>`: the attempts of this run whose files are still there, and whether there is any output (0: none).
+// What an earlier copy of this step left running is ended first, and what its earlier attempts left is removed.
 struct CopyInPlace {
   std::string storage_root;
   std::string attempt_dir;

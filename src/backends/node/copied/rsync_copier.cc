@@ -123,16 +123,17 @@ absl::Status JudgeRsync(const CopyOrder& order, int exit_code, int term_signal, 
   if (Says(err, "No space left on device") || Says(err, "Disk quota exceeded")) {
     const bool there = order.direction == CopyDirection::kToHost;
     return Error(absl::StatusCode::kResourceExhausted, "{} is full: free some of it, or ask an admin to",
-                             there ? fmt::format("the disk of {} that holds {}", node, order.target)
-                                   : fmt::format("tpd's disk that holds {}", order.target));
+                 there ? fmt::format("the disk of {} that holds {}", node, order.target)
+                       : fmt::format("tpd's disk that holds {}", order.target));
   }
   if (exit_code == kRsyncNotThere || Says(err, "rsync: command not found") || Says(err, "'rsync': No such file")) {
     return FailedPrecondition("{} has no rsync: install the package rsync there", node);
   }
   if (Says(err, "is your shell clean")) {
-    return FailedPrecondition("the login on {} prints something by itself, which breaks rsync: have ~/.bashrc or the "
-                              "like there print only in interactive shells",
-                              node);
+    return FailedPrecondition(
+        "the login on {} prints something by itself, which breaks rsync: have ~/.bashrc or the "
+        "like there print only in interactive shells",
+        node);
   }
   if (exit_code == kRsyncUsage || exit_code == kRsyncProtocol) {
     return FailedPrecondition("the rsync of {} does not do what is needed (version 3.1.3 or later): {}", node, said);
@@ -165,9 +166,10 @@ absl::Status RsyncCopier::Copy(const CopyOrder& order, const std::function<void(
   };
   const absl::StatusOr<CommandResult> result = RunCommand(command, deadline);
   if (absl::IsNotFound(result.status())) {
-    return FailedPrecondition("tpd's machine lacks one of rsync, setpriv and flock: install the packages rsync and "
-                              "util-linux ({})",
-                              Message(result.status()));
+    return FailedPrecondition(
+        "tpd's machine lacks one of rsync, setpriv and flock: install the packages rsync and "
+        "util-linux ({})",
+        Message(result.status()));
   }
   if (absl::IsDeadlineExceeded(result.status())) {
     return Unavailable("the copy did not come to its end in time on {}", order.host.node);

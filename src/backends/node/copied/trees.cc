@@ -102,8 +102,7 @@ std::optional<Place> Find(const std::string& root, const Found& found) {
   while (place.folder.valid() && !rest.empty()) {
     const std::string part(rest.substr(0, rest.find('/')));
     rest.remove_prefix(part.size() + 1);
-    place.folder =
-        UniqueFd(openat(place.folder.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    place.folder = UniqueFd(openat(place.folder.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   }
   if (!place.folder.valid()) return std::nullopt;
   if (fstatat(place.folder.get(), found.name.c_str(), &place.about, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;

@@ -164,9 +164,9 @@ TEST_F(Trees, ALinkedTreeIsTheSameFilesAndIsCounted) {
   WriteText(Output() + "/.rank-0-1/b", "x");
   fs::create_symlink("/etc/passwd", Output() + "/link");
   ASSERT_EQ(mkfifo((Output() + "/fifo").c_str(), 0600), 0);
-  const auto bytes = LinkTree(Output(), dir_.At("base"), kGoOn);
-  ASSERT_TRUE(bytes.ok()) << bytes.status();
-  EXPECT_EQ(*bytes, 5);
+  const auto linked = LinkTree(Output(), dir_.At("base"), kGoOn);
+  ASSERT_TRUE(linked.ok()) << linked.status();
+  EXPECT_EQ(linked->bytes, 5);
   EXPECT_EQ(FilesIn(dir_.At("base")), (Files{{"a/b", "12345"}, {"link", "-> /etc/passwd"}}));
   EXPECT_TRUE(fs::equivalent(Output() + "/a/b", dir_.At("base/a/b")));
   EXPECT_TRUE(LinkTree(dir_.At("none"), dir_.At("empty"), kGoOn).ok());

@@ -287,10 +287,12 @@ TEST(ParsePiece, WhatIsNotUnderstoodIsLeftOut) {
 
 TEST(CopyInProgram, MakesTheRunsDirectoriesAndTellsWhatElseIsThere) {
   TempDir dir;
-  const CopyInPlace place{dir.path(), dir.At("ada/it's-1/attempts/train-2"), "token", "mark"};
+  const CopyInPlace place{dir.path(), dir.At("ada/it's-1/attempts/train-2"), dir.At("ada/it's-1/results/train"),
+                          "token", "mark"};
   HostReply reply = Answer(CopyInProgram(place));
   EXPECT_EQ(reply.storage, "ok");
   EXPECT_EQ(reply.words, "others 0 0");
+  EXPECT_TRUE(fs::is_directory(place.results_dir));
   EXPECT_EQ(ReadText(place.attempt_dir + "/fence"), "open\n");
   // Its step's earlier attempts are over; later ones, other steps and what is no attempt are not its business.
   for (const char* name : {"train-1", "train-10", "train-x", "other-1", "train-a-1"}) {
@@ -306,11 +308,13 @@ TEST(CopyInProgram, MakesTheRunsDirectoriesAndTellsWhatElseIsThere) {
 
 TEST(CopyInProgram, StorageThatIsSharedOrMissingIsSaidToBe) {
   TempDir dir;
-  const CopyInPlace place{dir.path(), dir.At("ada/train-1/attempts/train-1"), "token", "mark"};
+  const CopyInPlace place{dir.path(), dir.At("ada/train-1/attempts/train-1"), dir.At("ada/train-1/results/train"),
+                          "token", "mark"};
   WriteText(place.attempt_dir + "/.shared.token", "token");
   EXPECT_EQ(Answer(CopyInProgram(place)).storage, "shared");
-  EXPECT_EQ(Answer(CopyInProgram({dir.At("none"), dir.At("none/ada/t-1/attempts/t-1"), "token", "mark"})).storage,
-            "noroot");
+  const CopyInPlace none{dir.At("none"), dir.At("none/ada/t-1/attempts/t-1"), dir.At("none/ada/t-1/results/t"), "token",
+                         "mark"};
+  EXPECT_EQ(Answer(CopyInProgram(none)).storage, "noroot");
 }
 
 TEST(CopyInProgram, EndsWhatAnEarlierCopyOfTheStepLeftRunning) {
@@ -323,7 +327,8 @@ TEST(CopyInProgram, EndsWhatAnEarlierCopyOfTheStepLeftRunning) {
   });
   absl::SleepFor(absl::Milliseconds(300));
   const absl::Time began = absl::Now();
-  EXPECT_EQ(Answer(CopyInProgram({dir.path(), dir.At("ada/t-1/attempts/t-1"), "token", mark})).storage, "ok");
+  const CopyInPlace place{dir.path(), dir.At("ada/t-1/attempts/t-1"), dir.At("ada/t-1/results/t"), "token", mark};
+  EXPECT_EQ(Answer(CopyInProgram(place)).storage, "ok");
   old.join();
   EXPECT_LT(absl::Now() - began, absl::Seconds(20));
 }

@@ -52,6 +52,7 @@ struct HostReply {
   std::string late;                 // why an order was not carried out
   std::string why;                  // a delivery did not succeed
   std::vector<std::string> copies;  // pieces of files, copied/mirror_reply.h
+  bool copies_whole = false;        // all of them came
   std::string words;                // lines that belong to none of these
 };
 

@@ -398,7 +398,8 @@ struct NodeBackend::Round {
       if (code != reply.ranks.end()) answer.code = code->second;
       if (reply.marks_whole) answer.marks = &reply.marks;
       // A program that was cut short says less than it was asked.
-      if ((asked[id].runner && !answer.code) || (!asked[id].runner && answer.marks == nullptr)) {
+      if ((asked[id].runner && !answer.code) || (!asked[id].runner && answer.marks == nullptr) ||
+          (!look.mirrors.empty() && !reply.copies_whole)) {
         answer.silence = HostSilence{fmt::format("{} answered only in part", node), false};
       }
     }

@@ -422,7 +422,7 @@ std::optional<FenceResult> CopiedAttempts::LookForClaims(const AttemptTarget& ta
       const auto claim = launch::ParseAttemptClaim(piece.bytes, target.key);
       if (claim && !claim->fenced) return FenceLost{claim->nonce};
     }
-    if (!reply.marks_whole) why_not_yet = fmt::format("{} answered only in part", host.node);
+    if (!reply.marks_whole || !reply.copies_whole) why_not_yet = fmt::format("{} answered only in part", host.node);
     const auto is_of_it = [&](const Mark& mark) { return mark.text.starts_with(target.key + "/"); };
     if (std::any_of(reply.marks.begin(), reply.marks.end(), is_of_it)) {
       why_not_yet = fmt::format("{} is just starting it", host.node);

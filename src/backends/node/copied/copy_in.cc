@@ -99,9 +99,10 @@ class CopyIntoHosts {
     TP_RETURN_IF_ERROR(RemoveCopies(base));
     TP_RETURN_IF_ERROR(MakeDirectoriesBeneath(CopiesOf(spec_.paths.attempt_dir), "base." + token_, 02770).status());
     for (const char* tree : {"output", "results"}) {
-      TP_ASSIGN_OR_RETURN(const int64_t bytes,
+      TP_ASSIGN_OR_RETURN(const LinkedTree linked,
                           LinkTree(fmt::format("{}/{}", run_, tree), fmt::format("{}/{}", making, tree), stopped));
-      output_bytes_ += bytes;
+      output_bytes_ += linked.bytes;
+      has_output_ = has_output_ || linked.files > 0;
     }
     if (rename(making.c_str(), base.c_str()) != 0) return ErrnoStatus(errno, "rename to", base);
     return absl::OkStatus();
@@ -136,7 +137,7 @@ class CopyIntoHosts {
     TP_RETURN_IF_ERROR(site_.owed.Settle(*link, absl::Now() + kAskLimit));
     CopyOrder order{.host = share.host, .direction = CopyDirection::kToHost, .source = {}, .target = {}};
     order.mark = MarkOfStep();
-    const CopyInPlace place{site_.storage_root, spec_.paths.attempt_dir, token_, order.mark};
+    const CopyInPlace place{site_.storage_root, spec_.paths.attempt_dir, spec_.paths.results_dir, token_, order.mark};
     const HostAnswer answer = link->Ask({.text = CopyInProgram(place), .body = {}}, absl::Now() + kAskLimit);
     if (const auto* silence = std::get_if<HostSilence>(&answer)) return Unavailable("{}", silence->why);
     const auto& reply = std::get<HostReply>(answer);
@@ -179,7 +180,7 @@ class CopyIntoHosts {
     order.target = run_;
     order.only_missing = others > 0;
     order.delete_others = others == 0;
-    if (output_bytes_ > 0 || output_there > 0) {
+    if (has_output_ || output_there > 0) {
       TP_RETURN_IF_ERROR(CopyInTurn(site_, order, job_, Progress(order.host.node, "output", output_bytes_, track)));
     }
     order.filters.clear();
@@ -204,6 +205,7 @@ class CopyIntoHosts {
   std::string token_;
   int64_t work_bytes_ = 0;
   int64_t output_bytes_ = 0;
+  bool has_output_ = false;
 };
 
 }  // namespace

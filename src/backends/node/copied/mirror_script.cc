@@ -167,7 +167,7 @@ std::string MirrorProgram(const std::vector<MirrorQuestion>& questions) {
                         question.rank, WantsOf(question), question.log_offset, question.system_offset,
                         question.metrics_offset.value_or(0));
   }
-  return text + "} 2>/dev/null\n";
+  return text + "} 2>/dev/null\necho \"copies end\"\n";
 }
 
 std::optional<Piece> ParsePiece(std::string_view line) {
@@ -222,7 +222,7 @@ else
   done
   c=0
   for a in "$run"/attempts/*; do [ ! -d "$a" ] || [ "${{a##*/}}" = "$me" ] || c=$((c + 1)); done
-  echo "others $c $(find "$run/output" "$run/results" -mindepth 1 2>/dev/null | head -n 1 | wc -l)"
+  echo "others $c $(find "$run/output" "$run/results" ! -type d 2>/dev/null | head -n 1 | wc -l)"
   echo "storage ok"
 fi
 )sh",
@@ -230,7 +230,7 @@ fi
                      Quote(RunDirectoryOf(place.attempt_dir)), Quote(attempt), Quote("TP_COPY_MARK=" + place.copy_mark),
                      Quote(Relative(place.attempt_dir, place.storage_root)),
                      Quote(Relative(RunDirectoryOf(place.attempt_dir) + "/output", place.storage_root)),
-                     Quote(Relative(RunDirectoryOf(place.attempt_dir) + "/results", place.storage_root)));
+                     Quote(Relative(place.results_dir, place.storage_root)));
 }
 
 std::string CopyOutProgram(const std::string& attempt_dir, int pool, int rank) {

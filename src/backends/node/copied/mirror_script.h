@@ -30,7 +30,8 @@ struct MirrorQuestion {
   std::optional<int64_t> metrics_offset = std::nullopt;
 };
 
-// To be put behind a look: what is read then was written before any end that the look saw.
+// To be put behind a look: what is read then was written before any end that the look saw. Answers `copy` lines for
+// ParsePiece, then `copies end`.
 std::string MirrorProgram(const std::vector<MirrorQuestion>& questions);
 
 enum class PieceKind { kAttemptClaim, kClaim, kStarted, kEnded, kHeartbeat, kLog, kSystem, kMetrics };
@@ -52,8 +53,9 @@ std::optional<Piece> ParsePiece(std::string_view line);
 struct CopyInPlace {
   std::string storage_root;
   std::string attempt_dir;
-  std::string token;      // of a file `.shared.<token>` in tpd's attempt directory
-  std::string copy_mark;  // of processes that copy for this step
+  std::string results_dir;  // of the step
+  std::string token;        // of a file `.shared.<token>` in tpd's attempt directory
+  std::string copy_mark;    // of processes that copy for this step
 };
 std::string CopyInProgram(const CopyInPlace& place);
 

@@ -235,11 +235,12 @@ class Merge {
 
 }  // namespace
 
-absl::StatusOr<int64_t> LinkTree(const std::string& from, const std::string& to, const std::function<bool()>& stopped) {
+absl::StatusOr<LinkedTree> LinkTree(const std::string& from, const std::string& to,
+                                    const std::function<bool()>& stopped) {
   TP_ASSIGN_OR_RETURN(const std::vector<Found> all, ListTree(from, stopped));
   const auto [parent, name] = Split(to);
   TP_RETURN_IF_ERROR(MakeDirectoriesBeneath(parent, name, kTreeMode).status());
-  int64_t bytes = 0;
+  LinkedTree linked;
   for (const Found& found : all) {
     if (IsOfRanks(found)) continue;
     if (S_ISDIR(found.mode)) {
@@ -251,9 +252,10 @@ absl::StatusOr<int64_t> LinkTree(const std::string& from, const std::string& to,
     const Directory source{UniqueFd(dup(place->folder.get())), from + "/" + found.folder};
     TP_ASSIGN_OR_RETURN(const Directory target, FolderIn(to, found.folder));
     TP_RETURN_IF_ERROR(LinkOne(source, target, found));
-    if (S_ISREG(found.mode)) bytes += found.bytes;
+    ++linked.files;
+    if (S_ISREG(found.mode)) linked.bytes += found.bytes;
   }
-  return bytes;
+  return linked;
 }
 
 absl::StatusOr<int64_t> BytesInTree(const std::string& path, const std::function<bool()>& stopped) {

@@ -16,9 +16,14 @@ namespace tp::node {
 // What other ranks' files are kept under at the top of a tree, where they differ from the first rank's.
 inline constexpr char kOfRank[] = ".rank-";
 
-// Makes `to` a tree of the same files by hard links, without what is of single ranks; `from` may be missing. The bytes
-// of its files.
-absl::StatusOr<int64_t> LinkTree(const std::string& from, const std::string& to, const std::function<bool()>& stopped);
+struct LinkedTree {
+  int64_t files = 0;  // and links
+  int64_t bytes = 0;
+};
+
+// Makes `to` a tree of the same files by hard links, without what is of single ranks; `from` may be missing.
+absl::StatusOr<LinkedTree> LinkTree(const std::string& from, const std::string& to,
+                                    const std::function<bool()>& stopped);
 
 // The bytes of the files in a tree.
 absl::StatusOr<int64_t> BytesInTree(const std::string& path, const std::function<bool()>& stopped);

@@ -154,7 +154,12 @@ class Episode {
     for (size_t rank = 0; copied_ && rank < attempt.spec.ranks.size(); ++rank) {
       if (cluster_.Begun(attempt.spec.key, static_cast<int>(rank)) == 0) continue;
       const std::string path = fmt::format("{}/rank-{}", attempt.spec.paths.output_dir, rank);
-      if (tp::testing::ReadText(path) != attempt.spec.key) Wrong(attempt.spec, "is over and its output is not here");
+      if (tp::testing::ReadText(path) == attempt.spec.key) continue;
+      std::string names;
+      for (const auto& entry : std::filesystem::directory_iterator(attempt.spec.paths.attempt_dir)) {
+        names += " " + entry.path().filename().string();
+      }
+      Wrong(attempt.spec, fmt::format("is over and the output of rank {} is not here, but{}", rank, names));
     }
   }
 

@@ -156,7 +156,8 @@ Observation AttemptWatch::JudgeFenced() const {
 // may still be on its way to the machine.
 bool AttemptWatch::CannotStart(size_t rank, const Answer& answer) {
   Seen& seen = seen_[rank];
-  if (answer.silence) return FenceHoldsForAll();
+  // Where storage is not shared, a claim that was made before may be on the machine alone.
+  if (answer.silence) return !copies_ && FenceHoldsForAll();
   if (CarriesLaunch(answer) || answer.marks == nullptr) return false;
   if (files_->fence_closed) return true;
   if (seen.first_boot_id.empty()) {

@@ -137,13 +137,14 @@ absl::StatusOr<Child> Spawn(const Command& command, int in, int out, int err) {
 }
 
 // False at end of file.
-bool Drain(int fd, std::string& output, size_t max_bytes) {
+bool Drain(int fd, std::string& output, size_t max_bytes, const std::function<void(std::string_view)>& on_output) {
   std::array<char, 4096> buffer{};
   for (;;) {
     const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno == EAGAIN;
     if (got == 0) return false;
+    if (on_output) on_output({buffer.data(), static_cast<size_t>(got)});
     output.append(buffer.data(), std::min(static_cast<size_t>(got), max_bytes - output.size()));
   }
 }
@@ -167,8 +168,8 @@ Followed Follow(int pidfd, int out, int err, const Command& command, CommandResu
     if (ready == 0 && absl::Now() >= deadline) return Followed::kDeadline;
     const bool ended = ready > 0 && waits[0].revents != 0;
     // What the child wrote before its end is in the pipe by now.
-    if ((ended || waits[1].revents != 0) && !Drain(out, result.out, max_bytes)) waits[1].fd = -1;
-    if ((ended || waits[2].revents != 0) && !Drain(err, result.err, max_bytes)) waits[2].fd = -1;
+    if ((ended || waits[1].revents != 0) && !Drain(out, result.out, max_bytes, command.on_output)) waits[1].fd = -1;
+    if ((ended || waits[2].revents != 0) && !Drain(err, result.err, max_bytes, nullptr)) waits[2].fd = -1;
     if (ended) return Followed::kEnded;
     if (ready > 0 && waits[3].revents != 0) return Followed::kCancelled;
   }

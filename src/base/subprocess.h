@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +19,8 @@ struct Command {
   std::string stdin_bytes;
   size_t max_output_bytes = 64 * 1024;  // of each stream; what is beyond is read and dropped
   int cancel_fd = -1;                   // not owned; -1: none
+  // Given all of stdout as it comes, in the caller's thread.
+  std::function<void(std::string_view bytes)> on_output = nullptr;
 };
 
 struct CommandResult {

@@ -40,15 +40,22 @@ Type<DockerEngine> DockerEngineType() {
 }
 
 Type<NodeAccess> NodeAccessType() {
+  const auto storage =
+      decode::Choice<NodeStorage>({{"shared", NodeStorage::kShared}, {"copied", NodeStorage::kCopied}});
   return Record<NodeAccess>(
-      "backends.node", {Key("user", &NodeAccess::user, Text("login name", WrongUser, "^[^-@:/ ][^@:/ ]*$"),
-                            "Who logs in on the machines. Default: tpd's own user."),
-                        Key("port", &NodeAccess::port, decode::SmallInteger(1, 65535), "Port of their ssh."),
-                        Key("identity_file", &NodeAccess::identity_file, AbsolutePath(), "Private key, of mode 0600."),
-                        Key("known_hosts", &NodeAccess::known_hosts, AbsolutePath(),
-                            "Their host keys. None is learned: a machine that is not in it is not talked to."),
-                        Key("ssh_config", &NodeAccess::ssh_config, AbsolutePath(),
-                            "More options for ssh (ProxyJump, ...), as in ssh_config(5); what tpd sets itself wins.")});
+      "backends.node",
+      {Key("user", &NodeAccess::user, Text("login name", WrongUser, "^[^-@:/ ][^@:/ ]*$"),
+           "Who logs in on the machines. Default: tpd's own user."),
+       Key("port", &NodeAccess::port, decode::SmallInteger(1, 65535), "Port of their ssh."),
+       Key("identity_file", &NodeAccess::identity_file, AbsolutePath(), "Private key, of mode 0600."),
+       Key("known_hosts", &NodeAccess::known_hosts, AbsolutePath(),
+           "Their host keys. None is learned: a machine that is not in it is not talked to."),
+       Key("ssh_config", &NodeAccess::ssh_config, AbsolutePath(),
+           "More options for ssh (ProxyJump, ...), as in ssh_config(5); what tpd sets itself wins."),
+       Key("storage", &NodeAccess::storage, storage,
+           "shared: storage.root is mounted on every machine, at the same path. copied: every machine "
+           "has a directory of its own there; what a job needs is copied to it before it starts, and "
+           "what it wrote is copied back before it counts as ended. Each launch proves which it is.")});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "decode/type.h"
@@ -16,12 +17,18 @@ struct DockerEngine {
   bool operator==(const DockerEngine&) const = default;
 };
 
+enum class NodeStorage : uint8_t {
+  kShared,  // storage.root is mounted on every machine
+  kCopied,  // every machine has its own directory of that name; jobs' files are copied there and back
+};
+
 struct NodeAccess {
   std::string user;  // empty: tpd's own
   int port = 22;
   std::string identity_file;  // empty: what ssh tries by itself
   std::string known_hosts;    // host keys are never learned: without this file no host is known
   std::string ssh_config;     // more options for ssh, as in ssh_config(5)
+  NodeStorage storage = NodeStorage::kShared;
   bool operator==(const NodeAccess&) const = default;
 };
 

@@ -173,6 +173,8 @@ bool AllEnded(const Attempt& attempt) {
 }
 
 bool AllClean(const Attempt& attempt) {
+  // What a machine takes along with it may be the output of ranks that have ended well.
+  if (attempt.engine_end == EngineEnd::kNodeLost) return false;
   const bool by_records = std::all_of(attempt.ranks.begin(), attempt.ranks.end(), [](const RankObservation& rank) {
     return rank.ended && rank.ended->clean() && !rank.ended->signalled();
   });
@@ -265,6 +267,7 @@ Failure FailureOf(const Attempt& attempt) {
   }
   if (CardsMayExplain(attempt) && !attempt.sight.card_faults.empty()) return CardFailure(attempt);
   if (attempt.ending && attempt.ending->failure) return *attempt.ending->failure;
+  if (auto failure = EngineFailure(attempt.engine_end, attempt.sight.engine_reason)) return *std::move(failure);
   return {FailureKind::kLost, "it ended without evidence of how: retry continues from the newest checkpoint"};
 }
 

@@ -14,7 +14,7 @@ namespace tp::core {
 bool AllStarted(const Attempt& attempt);
 bool AllEnded(const Attempt& attempt);
 // Every rank has a record with code 0, unsignalled; or, without records, the engine's exit 0 of an
-// object that owns the claim.
+// object that owns the claim. Not where the engine says that a node was lost.
 bool AllClean(const Attempt& attempt);
 // Some rank may still be running, as far as is known.
 bool AnyLeft(const Attempt& attempt);

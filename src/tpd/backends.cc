@@ -63,6 +63,7 @@ absl::StatusOr<std::shared_ptr<Backend>> MakeNode(const config::ServerConfig& co
                  .identity_file = access.identity_file,
                  .known_hosts = access.known_hosts,
                  .config_file = access.ssh_config};
+  options.copied = access.storage == config::NodeStorage::kCopied;
   return node::NodeBackend::Create(std::move(options));
 }
 

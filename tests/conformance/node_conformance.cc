@@ -17,5 +17,10 @@ INSTANTIATE_TEST_SUITE_P(Node, Conformance,
                          ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeWorld>(Hosts()); }}),
                          WorldName);
 
+INSTANTIATE_TEST_SUITE_P(NodeCopied, Conformance,
+                         ::testing::Values(WorldParam{"ssh",
+                                                      [] { return std::make_unique<NodeCopiedWorld>(Hosts()); }}),
+                         WorldName);
+
 }  // namespace
 }  // namespace tp::conformance

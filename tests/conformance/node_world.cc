@@ -2,7 +2,10 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "base/file.h"
 
 namespace tp::conformance {
 
@@ -53,5 +56,39 @@ void NodeWorld::SignalRunner(const LaunchSpec& spec, int pool, int rank, const c
 void NodeWorld::TermFromOutside(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-TERM"); }
 
 void NodeWorld::KillRunner(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-KILL"); }
+
+// --- Copied ---------------------------------------------------------------------------------------------
+
+NodeCopiedWorld::NodeCopiedWorld(const tp::testing::SshHosts& hosts)
+    : NodeWorld(hosts, NotYet{}), name_("storage-" + RandomName().substr(0, 8)) {
+  for (int host = 1; host <= hosts.count(); ++host) {
+    hosts.Exec(host, {"/bin/sh", "-c",
+                      fmt::format("mkdir -p /srv/{0} && mount --bind /srv/{0} '{1}'", name_, storage_root())});
+  }
+  RestartBackend();
+}
+
+NodeCopiedWorld::~NodeCopiedWorld() {
+  EndBackend();
+  KillProcesses();
+  for (int host = 1; host <= hosts().count(); ++host) {
+    hosts().Exec(host, {"/bin/sh", "-c", fmt::format("umount -l '{1}'; rm -rf /srv/{0}", name_, storage_root())});
+  }
+}
+
+node::NodeOptions NodeCopiedWorld::options() const {
+  node::NodeOptions options = NodeWorld::options();
+  options.copied = true;
+  return options;
+}
+
+std::string NodeCopiedWorld::On(int host, const std::string& path) const {
+  return fmt::format("{}/hosts/{}/local/{}{}", hosts().directory(), host, name_, path.substr(storage_root().size()));
+}
+
+std::string NodeCopiedWorld::SeenBy(int rank, const std::string& path) const {
+  const std::string there = On(rank + 1, path);
+  return std::filesystem::exists(path) && !std::filesystem::exists(there) ? path : there;
+}
 
 }  // namespace tp::conformance

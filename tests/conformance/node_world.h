@@ -10,7 +10,7 @@
 
 namespace tp::conformance {
 
-class NodeWorld final : public ProcessWorld {
+class NodeWorld : public ProcessWorld {
  public:
   explicit NodeWorld(const tp::testing::SshHosts& hosts);
   ~NodeWorld() override;
@@ -24,13 +24,38 @@ class NodeWorld final : public ProcessWorld {
   void KillRunner(const LaunchSpec& spec, int pool, int rank) override;
 
   node::NodeBackend& node() { return *backend_; }
-  node::NodeOptions options() const;
+  virtual node::NodeOptions options() const;
+
+ protected:
+  struct NotYet {};
+  NodeWorld(const tp::testing::SshHosts& hosts, NotYet) : hosts_(hosts) {}  // without a backend
+  void EndBackend() { backend_.reset(); }
+  const tp::testing::SshHosts& hosts() const { return hosts_; }
 
  private:
   void SignalRunner(const LaunchSpec& spec, int pool, int rank, const char* signal);
 
   const tp::testing::SshHosts& hosts_;
   std::unique_ptr<node::NodeBackend> backend_;
+};
+
+// The same where each host has a storage of its own at the storage's path.
+class NodeCopiedWorld final : public NodeWorld {
+ public:
+  explicit NodeCopiedWorld(const tp::testing::SshHosts& hosts);
+  ~NodeCopiedWorld() override;
+
+  node::NodeOptions options() const override;
+  // Each attempt is two rsyncs and their logins; the suite runs fifty at once.
+  absl::Duration Patience() const override { return absl::Seconds(120); }
+  // A path of a host's own storage, from here.
+  std::string On(int host, const std::string& path) const;
+
+ private:
+  // While the rank runs its files are on its host only; once it has ended they are here.
+  std::string SeenBy(int rank, const std::string& path) const override;
+
+  const std::string name_;  // of the hosts' storages
 };
 
 }  // namespace tp::conformance

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -41,10 +42,10 @@ std::string WitnessOf(const LaunchSpec& spec, int pool, int rank) {
   return fmt::format("{}/witness-{}-{}", spec.paths.output_dir, pool, rank);
 }
 
-void AwaitFile(const std::string& path) {
+void AwaitFile(const std::function<std::string()>& where) {
   const absl::Time limit = absl::Now() + absl::Seconds(30);
-  while (!fs::exists(path) && absl::Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  ASSERT_TRUE(fs::exists(path)) << path;
+  while (!fs::exists(where()) && absl::Now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_TRUE(fs::exists(where())) << where();
 }
 
 }  // namespace
@@ -74,16 +75,16 @@ void ProcessWorld::KillProcesses() const {
 }
 
 std::vector<std::string> ProcessWorld::NoncesThatRan(const LaunchSpec& spec, int pool, int rank) {
-  std::istringstream text(ReadText(WitnessOf(spec, pool, rank) + ".nonces"));
+  std::istringstream text(ReadText(SeenBy(rank, WitnessOf(spec, pool, rank) + ".nonces")));
   std::vector<std::string> nonces;
   for (std::string line; std::getline(text, line);) nonces.push_back(line);
   return nonces;
 }
 
 std::string ProcessWorld::EnvSeen(const LaunchSpec& spec, int pool, int rank, const std::string& name) {
-  const std::string path = WitnessOf(spec, pool, rank) + ".env";
+  const auto path = [&] { return SeenBy(rank, WitnessOf(spec, pool, rank) + ".env"); };
   AwaitFile(path);
-  std::istringstream text(ReadText(path));
+  std::istringstream text(ReadText(path()));
   for (std::string entry; std::getline(text, entry, '\0');) {
     if (entry.starts_with(name + "=")) return entry.substr(name.size() + 1);
   }
@@ -91,7 +92,7 @@ std::string ProcessWorld::EnvSeen(const LaunchSpec& spec, int pool, int rank, co
 }
 
 void ProcessWorld::AwaitReady(const LaunchSpec& spec, int pool, int rank) {
-  AwaitFile(WitnessOf(spec, pool, rank) + ".ready");
+  AwaitFile([&] { return SeenBy(rank, WitnessOf(spec, pool, rank) + ".ready"); });
 }
 
 int ProcessWorld::ProcessesLeft(const LaunchSpec& spec) {
@@ -99,11 +100,13 @@ int ProcessWorld::ProcessesLeft(const LaunchSpec& spec) {
       local::FindMarkedProcesses(fmt::format("TP_TEST_WITNESS={}/", spec.paths.output_dir))->size());
 }
 
-bool ProcessWorld::PauseAnnounced(const LaunchSpec& spec) { return fs::exists(spec.paths.attempt_dir + "/pause"); }
+bool ProcessWorld::PauseAnnounced(const LaunchSpec& spec) {
+  return fs::exists(SeenBy(0, spec.paths.attempt_dir + "/pause"));
+}
 
 pid_t ProcessWorld::RunnerOf(const LaunchSpec& spec, int pool, int rank) const {
   const std::string path = fmt::format("{}/{}-{}.claim", spec.paths.attempt_dir, pool, rank);
-  AwaitFile(path);
+  AwaitFile([&] { return path; });
   const auto claim = launch::ParseRankClaim(ReadText(path), {spec.key, pool, rank});
   return claim ? static_cast<pid_t>(claim->runner_pid) : 0;
 }

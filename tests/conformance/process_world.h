@@ -30,6 +30,8 @@ class ProcessWorld : public World {
   void HealStorage() override;
 
  protected:
+  // Where a file that a rank sees at `path` is found from here.
+  virtual std::string SeenBy(int /*rank*/, const std::string& path) const { return path; }
   // As its own machine numbers it. Waits for the claim.
   pid_t RunnerOf(const LaunchSpec& spec, int pool, int rank) const;
   std::string At(std::string_view name) const { return dir_.At(name); }

@@ -30,7 +30,7 @@ class Conformance : public ::testing::TestWithParam<WorldParam> {
 
   Backend& backend() { return world_->backend(); }
   World& world() { return *world_; }
-  static absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
+  absl::Time Soon() const { return absl::Now() + world_->Patience(); }
 
   void LaunchAccepted(const LaunchSpec& spec);
   Observation ObserveOne(const LaunchSpec& spec);

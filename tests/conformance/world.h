@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "tp/backend.h"
 
 namespace tp::conformance {
@@ -28,6 +29,9 @@ class World {
 
   // tpd dies without a word and a new one begins: the same engine and storage, nothing remembered.
   virtual void RestartBackend() = 0;
+
+  // How long anything may take, on a busy machine.
+  virtual absl::Duration Patience() const { return absl::Seconds(30); }
 
   virtual std::string deployment() const = 0;
   virtual std::string storage_root() const = 0;

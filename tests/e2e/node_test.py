@@ -1,4 +1,5 @@
-"""Jobs on real sshd hosts through tpd and tp: two machines, one that is cut off, one that is declared dead."""
+"""Jobs on real sshd hosts through tpd and tp: two machines, one that is cut off, one that is declared dead; the same
+where they share no storage."""
 
 import json
 import os
@@ -33,6 +34,7 @@ class NodesTest(unittest.TestCase):
 
     registry = REGISTRY
     policy = {}
+    storage = "shared"
 
     @classmethod
     def hosts(cls, *words):
@@ -53,9 +55,25 @@ class NodesTest(unittest.TestCase):
   executors:
     - {{provider: gpu, profile: rack, backend: node}}
 backends:
-  node: {{user: root, identity_file: {directory}/client_key, known_hosts: {directory}/known_hosts}}
+  node: {{user: root, identity_file: {directory}/client_key, known_hosts: {directory}/known_hosts,
+         storage: {cls.storage}}}
 """)
+        if cls.storage == "copied":
+            cls.part_storage()
         cls.d.start()
+
+    @classmethod
+    def part_storage(cls):
+        """Each host has a directory of its own where tpd has its storage."""
+        root = cls.d.storage()
+        root.mkdir(parents=True)
+        for host in (1, 2):
+            cls.hosts("exec", host, "/bin/sh", "-c", f"mkdir -p /srv/runs && mount --bind /srv/runs {root}")
+            cls.addClassCleanup(cls.hosts, "exec", host, "/bin/umount", "-l", root)
+
+    def on_host(self, host, path):
+        """Where a path beneath the storage is on a host of its own."""
+        return Path(f"/tmp/tp-hosts-{HOSTS_ID}/hosts/{host}/local/runs") / path.relative_to(self.d.storage())
 
     def node(self, name):
         return self.d.json("admin", "nodes", name)["nodes"][0]
@@ -172,6 +190,102 @@ class Cards(NodesTest):
         self.assert_succeeded(run)
 
 
+class Copied(NodesTest):
+    storage = "copied"
+
+    def logs(self, run, rank, *flags):
+        return self.d.tp("logs", run, "--rank", rank, *flags).stdout.decode()
+
+    def await_text(self, run, words, timeout_s=60):
+        wait_until(lambda: words in str(self.d.step(run)), timeout_s, f"'{words}' to show")
+
+    def test_output_results_and_logs_of_all_ranks_come_back(self):
+        (self.d.work / "input").write_text("as submitted\n")
+        script = """cat input; cd "$TP_OUTPUT_DIR"; echo "of rank $TP_NODE_RANK" >same; mkdir -p deep
+            echo "$TP_NODE_RANK" >"deep/it's $TP_NODE_RANK"; ln -s same "link-$TP_NODE_RANK"; chmod 0 deep/it*
+            echo result >"$TP_RESULTS_DIR/result-$TP_NODE_RANK"; echo '{"step": 1, "loss": 0.5}' >>"$TP_METRICS_FILE"
+            i=0; while [ $i -lt 20000 ]; do echo "line $i of rank $TP_NODE_RANK"; i=$((i + 1)); done"""
+        run = self.d.submit("sh", "-c", script, flags=["--profile", "rack:16"])
+        self.assert_succeeded(run)
+        output = self.d.run_dir(run) / "output"
+        self.assertEqual((output / "same").read_text(), "of rank 0\n")
+        self.assertEqual((output / ".rank-0-1" / "same").read_text(), "of rank 1\n")
+        self.assertEqual([p.name for p in (output / ".rank-0-1").iterdir()], ["same"])
+        for rank in (0, 1):
+            self.assertEqual((output / "deep" / f"it's {rank}").read_text(), f"{rank}\n")
+            self.assertEqual(os.readlink(output / f"link-{rank}"), "same")
+            self.assertEqual((self.d.run_dir(run) / "results" / "main" / f"result-{rank}").read_text(), "result\n")
+            expected = "as submitted\n" + "".join(f"line {i} of rank {rank}\n" for i in range(20000))
+            self.assertEqual(self.logs(run, rank), expected)
+        self.assertIn("0.5", self.d.tp("metrics", run, "-o", "json").stdout.decode())
+        for host in (1, 2):
+            wait_until(lambda host=host: not self.on_host(host, self.d.run_dir(run)).exists(), 60, "the host to be clean")
+
+    def test_logs_are_followed_while_it_runs(self):
+        run = self.d.submit("sh", "-c", "echo first; while [ ! -e \"$TP_PAUSE_FILE\" ]; do sleep 0.2; done; echo last",
+                            flags=["--profile", "rack:8"])
+        wait_until(lambda: "first" in self.d.tp("logs", run, check=False).stdout.decode(), 60, "the log to come")
+        self.assertEqual(self.d.step(run)["state"], "RUNNING")
+        self.d.tp("pause", run)
+        wait_until(lambda: self.d.step(run)["state"] == "PAUSED", 60, "the pause")
+        self.assertIn("last", self.logs(run, "0-0"))
+        self.d.tp("stop", run)
+
+    def test_a_resumed_job_goes_on_from_its_output_on_another_machine(self):
+        script = """n=$(cat "$TP_OUTPUT_DIR/lives" 2>/dev/null || echo 0); n=$((n + 1)); echo "life $n on $(hostname)"
+            echo $n >"$TP_OUTPUT_DIR/lives"; [ $n = 1 ] || exit 0
+            while [ ! -e "$TP_PAUSE_FILE" ]; do sleep 0.1; done"""
+        run = self.d.submit("sh", "-c", script, flags=["--profile", "rack:8"])
+        wait_until(lambda: "life 1" in self.d.tp("logs", run, check=False).stdout.decode(), 60, "its first life")
+        host = re.search(r"on node(\d)", self.logs(run, "0-0"))[1]
+        self.d.tp("pause", run)
+        wait_until(lambda: self.d.step(run)["state"] == "PAUSED", 60, "the pause")
+        self.assertEqual((self.d.run_dir(run) / "output" / "lives").read_text(), "1\n")
+        self.d.tp("admin", "node", "drain", f"node{host}", "--reason", "test")
+        try:
+            self.d.tp("resume", run)
+            self.assert_succeeded(run)
+        finally:
+            self.d.tp("admin", "node", "undrain", f"node{host}")
+        self.assertEqual((self.d.run_dir(run) / "output" / "lives").read_text(), "2\n")
+        self.assertIn(f"life 2 on node{3 - int(host)}", self.logs(run, "0-0", "--attempt", 2))
+
+    def test_a_job_whose_files_are_being_copied_is_stopped_at_once(self):
+        with open(self.d.work / "large", "wb") as large:
+            for _ in range(400):
+                large.write(os.urandom(1 << 20))
+        try:
+            run = self.d.submit("sleep", "600", flags=["--profile", "rack:8"])
+        finally:
+            (self.d.work / "large").unlink()
+        self.await_text(run, "copies the snapshot to node")
+        self.assertEqual(self.d.step(run)["state"], "PENDING")
+        self.d.tp("stop", run)
+        self.assertEqual(self.d.wait(run, timeout_s=60), 6)
+        self.assertFalse(self.d.attempt_dir(run, 2).exists())
+
+    def test_a_tpd_killed_while_it_copies_goes_on_with_it(self):
+        with open(self.d.work / "large", "wb") as large:
+            for _ in range(200):
+                large.write(os.urandom(1 << 20))
+        try:
+            run = self.d.submit("sh", "-c", 'for i in 1 2; do cat large; done >"$TP_OUTPUT_DIR/twice"; sha256sum large',
+                                flags=["--profile", "rack:8"])
+            self.await_text(run, "copies the snapshot to node")
+            self.d.kill()
+            self.d.start()
+            self.await_text(run, "copies output from node", 120)
+            self.assertIn("RUNNING (ending", self.d.step(run)["state_text"])
+            self.d.kill()
+            self.d.start()
+            self.assert_succeeded(run)
+            self.assertFalse(self.d.attempt_dir(run, 2).exists())
+            large = (self.d.work / "large").read_bytes()
+            self.assertTrue((self.d.run_dir(run) / "output" / "twice").read_bytes() == large + large)
+        finally:
+            (self.d.work / "large").unlink()
+
+
 class Example(NodesTest):
     def test_charlm_trains_across_two_machines(self):
         shutil.copytree(CHARLM, self.d.work / "charlm")
@@ -182,6 +296,10 @@ class Example(NodesTest):
                   if "loss" in line]
         self.assertLess(losses[-1], losses[0])
         self.assertTrue((self.d.run_dir(run) / "results" / "main" / "summary.json").exists())
+
+
+class ExampleCopied(Example):
+    storage = "copied"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 #include "tests/node/sim_cluster.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
+#include <tuple>
 
 #include <fmt/format.h>
 
+#include "absl/strings/escaping.h"
 #include "base/file.h"
 #include "tests/launch/temp_dir.h"
 
@@ -19,6 +22,9 @@ std::string Between(const std::string& text, const std::string& before, const st
   const size_t end = text.find(after, begin + before.size());
   return text.substr(begin + before.size(), end - begin - before.size());
 }
+
+// The quoted word behind `before`.
+std::string Quoted(const std::string& text, const std::string& before) { return Between(text, before + "'", "'"); }
 
 std::string Unquoted(const std::string& word) { return word.substr(1, word.size() - 2); }
 
@@ -44,7 +50,8 @@ void LinkRecord(const std::string& dir, const std::string& name, const std::stri
 
 }  // namespace
 
-SimCluster::SimCluster(int hosts, uint64_t seed, PlantedBug bug) : random_(seed), bug_(bug) {
+SimCluster::SimCluster(int hosts, uint64_t seed, PlantedBug bug, std::string own_roots)
+    : random_(seed), bug_(bug), own_roots_(std::move(own_roots)) {
   for (int host = 0; host < hosts; ++host) {
     machines_.push_back({.name = fmt::format("node{}", host), .processes = {}, .held = {}});
   }
@@ -56,6 +63,10 @@ void SimCluster::SetFaults(const Faults& faults) {
 }
 
 RankHost SimCluster::HostOf(int host) const { return {fmt::format("node{}", host), fmt::format("10.0.0.{}", host)}; }
+
+std::string SimCluster::On(const Machine& machine, const std::string& path) const {
+  return own_roots_.empty() ? path : fmt::format("{}/{}{}", own_roots_, machine.name, path);
+}
 
 std::string SimCluster::BootOf(const Machine& machine) const {
   return fmt::format("{}-{}", machine.name, machine.boot);
@@ -69,7 +80,7 @@ std::string SimCluster::Facts(const Machine& machine, bool of_look) const {
 
 RemoteResult SimCluster::Run(const RankHost& host, const RemoteProgram& program) {
   const std::lock_guard lock(mutex_);
-  Machine& machine = machines_[static_cast<size_t>(std::stoi(host.node.substr(4)))];
+  Machine& machine = MachineOf(host);
   const bool is_launch = program.text.find("TP_LAUNCH_MARK=") != std::string::npos && !program.body.empty();
   const auto timeout = [](bool may_have_run) {
     return TransportFailure{TransportKind::kTimeout, "does not answer: nothing came", may_have_run};
@@ -95,14 +106,82 @@ std::string SimCluster::Answer(Machine& machine, const RemoteProgram& program) {
   const bool is_look = text.find("\nq() {") != std::string::npos;
   std::string out = Facts(machine, is_look);
   if (!program.body.empty()) return out + Launch(machine, program);
+  if (!own_roots_.empty()) {
+    if (const std::optional<std::string> answer = AnswerOfCopied(machine, text)) return out + *answer;
+  }
   if (text.find("storage noroot") != std::string::npos) return out + "env HOME=/root\nstorage ok\n";
   if (text.find("TP_RANK_TOKEN") != std::string::npos) return out + Marks(machine);
   if (text.find("\ns() {") != std::string::npos) return out + Signal(machine, text);
   if (is_look) {
     out += Look(machine, text);
     if (text.find("marks end") != std::string::npos) out += Marks(machine);
+    out += Mirror(machine, text);
   }
   return out;
+}
+
+// The programs of copied/mirror_script.h, by what they are told from one another by.
+std::optional<std::string> SimCluster::AnswerOfCopied(Machine& machine, const std::string& text) {
+  if (text.find("TP_COPY_MARK=") != std::string::npos) {
+    const std::string attempt = On(machine, Quoted(text, " dir="));
+    std::filesystem::create_directories(attempt);
+    LinkRecord(attempt, "fence", "open\n");
+    return "others 0 0\nstorage ok\n";
+  }
+  if (text.find("echo gone") != std::string::npos) return "ready 0\n";
+  if (text.find(".fence.$$") != std::string::npos) {
+    const std::string attempt = On(machine, Quoted(text, " d="));
+    std::filesystem::create_directories(attempt);
+    LinkRecord(attempt, "attempt.claim", Quoted(text, "printf '%s' "));
+    const std::string id = Between(text, "\ni=", " ");
+    std::string claim;
+    absl::Base64Escape(ReadText(attempt + "/attempt.claim"), &claim);
+    return fmt::format("copy {} attempt {}\n", id, claim);
+  }
+  if (text.find("echo removed") != std::string::npos && text.find("rm -rf") != std::string::npos) {
+    std::filesystem::remove_all(On(machine, Quoted(text, " d=")));
+    return "removed\n";
+  }
+  if (text.find("\ns() {") == std::string::npos) return std::nullopt;
+  const std::string attempt = On(machine, Quoted(text, "\nd="));
+  if (text.find("echo closed") != std::string::npos && std::filesystem::exists(attempt)) {
+    tp::testing::WriteText(attempt + "/fence", "closed\n");
+  }
+  return Signal(machine, text);
+}
+
+std::string SimCluster::Mirror(const Machine& machine, const std::string& text) const {
+  std::string out;
+  for (const std::vector<std::string>& words : Lines(text, "m")) {
+    const std::string attempt = On(machine, Unquoted(words[2]));
+    const std::vector<std::tuple<char, std::string, std::string>> files = {{'a', "attempt", "attempt.claim"},
+                                                                           {'c', "claim", words[3] + ".claim"},
+                                                                           {'s', "started", words[3] + ".started"},
+                                                                           {'e', "ended", words[3] + ".exit"}};
+    for (const auto& [letter, kind, name] : files) {
+      const std::string path = attempt + "/" + name;
+      if (words[4].find(letter) == std::string::npos || !std::filesystem::exists(path)) continue;
+      std::string bytes;
+      absl::Base64Escape(ReadText(path), &bytes);
+      out += fmt::format("copy {} {} {}\n", words[1], kind, bytes);
+    }
+  }
+  return text.find("copies end") == std::string::npos ? out : out + "copies end\n";
+}
+
+// As far as these attempts need it: their output, and nothing but their output.
+absl::Status SimCluster::Copy(const CopyOrder& order) {
+  const std::lock_guard lock(mutex_);
+  const Machine& machine = MachineOf(order.host);
+  if (machine.cut || random_.Chance(faults_.broken_copy)) return absl::UnavailableError("the copy broke off");
+  const bool there = order.direction == CopyDirection::kToHost;
+  const std::string from = (there ? order.source : On(machine, order.source)) + "/output";
+  const std::string to = (there ? On(machine, order.target) : order.target) + "/output";
+  if (!std::filesystem::exists(from)) return absl::OkStatus();
+  std::filesystem::create_directories(to);
+  std::filesystem::copy(from, to,
+                        std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  return absl::OkStatus();
 }
 
 std::string SimCluster::Launch(Machine& machine, const RemoteProgram& program) {
@@ -119,7 +198,7 @@ std::string SimCluster::Launch(Machine& machine, const RemoteProgram& program) {
     if (machine.processes.empty() || i + 1 == words.size() || words[i][0] != 'A') continue;
     Process& process = machine.processes.back();
     const std::string value = words[i + 1].substr(1);
-    if (words[i] == "A--dir") process.dir = value;
+    if (words[i] == "A--dir") process.dir = On(machine, value);
     if (words[i] == "A--key") process.key = value;
     if (words[i] == "A--nonce") process.nonce = value;
     if (words[i] == "A--rank") process.rank = std::stoi(value);
@@ -151,6 +230,9 @@ void SimCluster::Claim(Machine& machine, Process& process) {
   }
   process.claimed = process.job = true;
   ++begun_[{process.key, process.rank}];
+  if (!own_roots_.empty()) {
+    tp::testing::WriteText(fmt::format("{}/../../output/rank-{}", process.dir, process.rank), process.key);
+  }
   LinkRecord(process.dir, fmt::format("0-{}.started", process.rank),
              Record(machine, process, runner + "pid=9\npid_start_ticks=9\nstarted_boot_us=5\nstarted_unix_us=5\n"));
 }
@@ -186,12 +268,13 @@ std::string SimCluster::Look(Machine& machine, const std::string& text) {
 
 std::string SimCluster::Signal(Machine& machine, const std::string& text) {
   std::string out;
-  const bool ends = Between(text, "\"$3\" \"$4\" ", " ") != "warn";
+  const bool ends = text.find(own_roots_.empty() ? "\"$4\" warn" : "\"$3\" warn") == std::string::npos;
   for (const std::vector<std::string>& words : Lines(text, "s")) {
     int code = 3;
     for (Process& process : machine.processes) {
-      if (process.dir != Unquoted(words[2]) || process.rank != std::stoi(words[4]) || !process.claimed) continue;
-      if (!process.runner) continue;
+      const std::string dir = own_roots_.empty() ? Unquoted(words[2]) : On(machine, Quoted(text, "\nd="));
+      const int rank = std::stoi(words[own_roots_.empty() ? 4 : 3]);
+      if (process.dir != dir || process.rank != rank || !process.claimed || !process.runner) continue;
       code = 0;
       if (ends) End(machine, process, 143, true);
     }

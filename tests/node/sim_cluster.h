@@ -1,15 +1,18 @@
 // Machines of memory behind a RemoteShell: they read the programs that the node backend sends as far as they must,
-// keep processes, and leave records in real files as tp-rank does. Faults are drawn from a seed. Thread-safe: probes
-// of the backend come from threads of its own.
+// keep processes, and leave records in real files as tp-rank does: in those of tpd, or, where storage is not shared, in
+// a directory of each machine's own. Faults are drawn from a seed. Thread-safe: probes of the backend come from threads
+// of its own.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "backends/node/copied/copier.h"
 #include "backends/node/remote_shell.h"
 #include "base/random.h"
 
@@ -20,7 +23,8 @@ enum class PlantedBug { kNone, kReapLies, kLateOrdersStart, kBootIdChanges, kMar
 
 class SimCluster {
  public:
-  SimCluster(int hosts, uint64_t seed, PlantedBug bug);
+  // `own_roots`: beneath it each machine has its own files; empty: they have tpd's.
+  SimCluster(int hosts, uint64_t seed, PlantedBug bug, std::string own_roots = "");
 
   // Of calls of the shell, in permille.
   struct Faults {
@@ -28,10 +32,12 @@ class SimCluster {
     int held_order = 0;   // the caller times out, and it arrives later
     int lost_answer = 0;  // is carried out, and the answer is lost
     int half_answer = 0;
+    int broken_copy = 0;
   };
   void SetFaults(const Faults& faults);
 
   RemoteResult Run(const RankHost& host, const RemoteProgram& program);
+  absl::Status Copy(const CopyOrder& order);
 
   RankHost HostOf(int host) const;
   void Cut(int host);
@@ -70,7 +76,12 @@ class SimCluster {
     std::vector<RemoteProgram> held;
   };
 
+  Machine& MachineOf(const RankHost& host) { return machines_[static_cast<size_t>(std::stoi(host.node.substr(4)))]; }
+  // Where a machine has what lies at `path` for it.
+  std::string On(const Machine& machine, const std::string& path) const;
   std::string Answer(Machine& machine, const RemoteProgram& program);
+  std::optional<std::string> AnswerOfCopied(Machine& machine, const std::string& text);
+  std::string Mirror(const Machine& machine, const std::string& text) const;
   std::string Facts(const Machine& machine, bool of_look) const;
   std::string BootOf(const Machine& machine) const;
   std::string Launch(Machine& machine, const RemoteProgram& program);
@@ -86,6 +97,7 @@ class SimCluster {
   mutable std::mutex mutex_;
   Random random_;
   const PlantedBug bug_;
+  const std::string own_roots_;
   Faults faults_;
   std::vector<Machine> machines_;
   std::map<std::pair<std::string, int>, int> begun_;
@@ -100,6 +112,17 @@ class SimShell final : public RemoteShell {
     return cluster_.Run(host, program);
   }
   void Cancel() override {}
+
+ private:
+  SimCluster& cluster_;
+};
+
+class SimCopier final : public Copier {
+ public:
+  explicit SimCopier(SimCluster& cluster) : cluster_(cluster) {}
+  absl::Status Copy(const CopyOrder& order, const std::function<void(int64_t)>&, int, absl::Time) override {
+    return cluster_.Copy(order);
+  }
 
  private:
   SimCluster& cluster_;

@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<AttemptWatch::Question>> AttemptWatch::Begin() {
 // DESIGN 5.11: it counts as gone although nobody has seen that. Should its machine come back, the runner finds the
 // fence closed at its next heartbeat and ends its tree.
 void AttemptWatch::LeaveToItself(size_t rank) {
-  launch::CloseFence(target_.attempt_dir).IgnoreError();
+  if (!copies_) launch::CloseFence(target_.attempt_dir).IgnoreError();
   seen_[rank].gone = true;
   seen_[rank].gone_at = absl::InfinitePast();
 }
@@ -156,7 +156,8 @@ Observation AttemptWatch::JudgeFenced() const {
 // may still be on its way to the machine.
 bool AttemptWatch::CannotStart(size_t rank, const Answer& answer) {
   Seen& seen = seen_[rank];
-  if (answer.silence) return FenceHoldsForAll();
+  // Where storage is not shared, a claim that was made before may be on the machine alone.
+  if (answer.silence) return !copies_ && FenceHoldsForAll();
   if (CarriesLaunch(answer) || answer.marks == nullptr) return false;
   if (files_->fence_closed) return true;
   if (seen.first_boot_id.empty()) {
@@ -169,7 +170,7 @@ bool AttemptWatch::CannotStart(size_t rank, const Answer& answer) {
 
 // Closed for longer than a claim that was made before could stay unseen here.
 bool AttemptWatch::FenceHoldsForAll() const {
-  return files_->fence_closed && absl::Now() - fence_closed_at_ >= storage_.visibility;
+  return files_->fence_closed && absl::Now() - fence_closed_at_ >= Visibility();
 }
 
 bool AttemptWatch::RanBeforeReboot(size_t rank, const HostFacts& facts) const {
@@ -255,7 +256,7 @@ bool AttemptWatch::StorageIsThere() const {
 // Gone without a record, as far as this machine can see yet.
 bool AttemptWatch::AwaitsRecord(size_t rank) const {
   const Seen& seen = seen_[rank];
-  return seen.gone && !files_->ranks[rank].ended && absl::Now() - seen.gone_at < storage_.visibility;
+  return seen.gone && !files_->ranks[rank].ended && absl::Now() - seen.gone_at < Visibility();
 }
 
 bool AttemptWatch::AnyAwaitsRecord() const {

@@ -37,6 +37,9 @@ class AttemptWatch {
   AttemptWatch(const SharedStorage& storage, const AttemptTarget& target);
 
   bool IsAbout(const AttemptTarget& target) const;
+  // What it reads is tpd's own copy of what is on the machines: there is nothing to wait for until it is seen, and its
+  // fence says closed only once those of all machines do.
+  void ReadsCopies() { copies_ = true; }
   const AttemptTarget& target() const { return target_; }
 
   // A question to the machine of a rank; `marks`: also which launches are under way there.
@@ -89,6 +92,7 @@ class AttemptWatch {
   bool CannotStart(size_t rank, const Answer& answer);
   bool TreeIsGone(size_t rank, const Answer& answer);
   bool StorageIsThere() const;
+  absl::Duration Visibility() const { return copies_ ? absl::ZeroDuration() : storage_.visibility; }
   bool FenceHoldsForAll() const;
   std::vector<RankObservation> Ranks() const;
   Tree TreeOf(size_t rank) const;
@@ -97,6 +101,7 @@ class AttemptWatch {
 
   const SharedStorage& storage_;
   const AttemptTarget target_;
+  bool copies_ = false;
   launch::AttemptReader reader_;
   const launch::AttemptFiles* files_ = nullptr;  // of the last read
   std::vector<Seen> seen_;                       // as files_->ranks

@@ -13,6 +13,8 @@
 #include "absl/time/clock.h"
 #include "backends/node/attempt_watch.h"
 #include "backends/node/card_look.h"
+#include "backends/node/copied/handover.h"
+#include "backends/node/copied/mirror_script.h"
 #include "base/fault_point.h"
 #include "base/file.h"
 #include "base/status.h"
@@ -57,6 +59,19 @@ class SharedFile {
   Directory directory_;
 };
 
+std::string CopiedStorageProblem(const std::string& said, const std::string& node, const std::string& root) {
+  if (said == "shared") {
+    return fmt::format(
+        "{} sees in {} what tpd sees there, so nothing is to be copied: set backends.node.storage to shared", node,
+        root);
+  }
+  if (said == "noroot" || said == "nodirectory") {
+    return fmt::format("{} no longer has what was copied to it beneath {}", node, root);
+  }
+  if (said.starts_with("nowrite")) return fmt::format("{} cannot write to {}{}", node, root, said.substr(7));
+  return fmt::format("{} does not say whether it has the job's files", node);
+}
+
 std::string StorageProblem(const std::string& said, const HostShare& share, const std::string& root) {
   const std::string& node = share.host.node;
   if (said == "noroot") {
@@ -73,7 +88,7 @@ std::string StorageProblem(const std::string& said, const HostShare& share, cons
 }
 
 // What keeps a machine from taking its ranks; empty: nothing.
-std::string Problem(const HostAnswer& answer, const HostShare& share, const std::string& root) {
+std::string Problem(const HostAnswer& answer, const HostShare& share, const GangSite& site) {
   if (const auto* silence = std::get_if<HostSilence>(&answer)) return silence->why;
   const auto& reply = std::get<HostReply>(answer);
   if (reply.no_linger) {
@@ -82,7 +97,10 @@ std::string Problem(const HostAnswer& answer, const HostShare& share, const std:
         "enable-linger` there for the user of the jobs",
         share.host.node);
   }
-  if (reply.storage != "ok") return StorageProblem(reply.storage, share, root);
+  if (reply.storage != "ok") {
+    return site.copied ? CopiedStorageProblem(reply.storage, share.host.node, site.storage_root)
+                       : StorageProblem(reply.storage, share, site.storage_root);
+  }
   const std::optional<launch::GpuLook> look = CardsIn(reply);
   return look ? launch::PreflightProblem(*look, share.spec) : "";
 }
@@ -123,6 +141,7 @@ class Gang {
       return LaunchRefused{*std::move(problem)};
     }
     ReachFaultPoint(FaultPoint::kBeforeHandOver);
+    if (std::optional<LaunchResult> other = HandOver()) return *std::move(other);
     StartAll(std::min(deadline, absl::Now() + kStartLimit));
     ReachFaultPoint(FaultPoint::kAfterHandOver);
     return Conclude(deadline);
@@ -132,8 +151,11 @@ class Gang {
   std::optional<std::string> PrepareAll(absl::Time deadline) {
     const absl::StatusOr<SharedFile> file = SharedFile::Make(spec_.paths.attempt_dir);
     if (!file.ok()) return std::string(Message(file.status()));
-    const std::string program =
-        PrepareProgram(site_.binary, {site_.deployment, site_.storage_root, spec_.paths.attempt_dir, file->token()});
+    const std::string program = PrepareProgram(site_.binary, {.deployment = site_.deployment,
+                                                              .storage_root = site_.storage_root,
+                                                              .attempt_dir = spec_.paths.attempt_dir,
+                                                              .token = file->token(),
+                                                              .copied = site_.copied});
     std::vector<HostAnswer> answers(shares_.size());
     ForEachAtOnce(shares_.size(), [&](size_t i) {
       const std::string look = HasRealCards(shares_[i].spec) ? LookAtCardsPart() : "";
@@ -141,12 +163,38 @@ class Gang {
     });
     std::string problems;
     for (size_t i = 0; i < shares_.size(); ++i) {
-      const std::string problem = Problem(answers[i], shares_[i], site_.storage_root);
+      const std::string problem = Problem(answers[i], shares_[i], site_);
       if (!problem.empty()) problems += (problems.empty() ? "" : "; ") + problem;
     }
     if (!problems.empty()) return problems;
     for (HostAnswer& answer : answers) ready_.push_back(std::get<HostReply>(std::move(answer)));
     return std::nullopt;
+  }
+
+  // Nothing: it is this call's.
+  std::optional<LaunchResult> HandOver() {
+    if (!site_.copied) return std::nullopt;
+    Handover handover{.key = spec_.key, .nonce = spec_.nonce, .log_max_bytes = spec_.log_max_bytes};
+    for (size_t i = 0; i < shares_.size(); ++i) {
+      handover.orders.push_back({shares_[i].host.node, ready_[i].facts.boot_id, LatestUptime(ready_[i])});
+    }
+    const absl::StatusOr<Handover> made = MakeHandover(spec_.paths.attempt_dir, site_.storage_root, handover);
+    // What could not be read back may be there: nothing was sent, but that is for a fence to find out.
+    if (!made.ok()) return LaunchIndeterminate{std::string(Message(made.status()))};
+    if (made->nonce == spec_.nonce) return std::nullopt;
+    if (made->nonce.empty()) return LaunchRefused{fmt::format("{} was called off before its launch", spec_.key)};
+    return LaunchIndeterminate{fmt::format("another launch call of {} is handed over", spec_.key)};
+  }
+
+  // Nothing of it has started or can.
+  LaunchResult NotStarted(LaunchResult result) const {
+    if (!site_.copied) return result;
+    const absl::Status back = TakeHandoverBack(spec_.paths.attempt_dir, spec_.nonce);
+    return back.ok() ? result : LaunchIndeterminate{fmt::format("{}; {}", Reasons(), Message(back))};
+  }
+
+  static int64_t LatestUptime(const HostReply& ready) {
+    return static_cast<int64_t>(std::floor(ready.facts.uptime_s)) + absl::ToInt64Seconds(kLaunchValid) - 1;
   }
 
   void StartAll(absl::Time deadline) {
@@ -162,8 +210,7 @@ class Gang {
     LaunchRequest request{.key = spec_.key,
                           .nonce = spec_.nonce,
                           .boot_id = ready.facts.boot_id,
-                          .latest_uptime_s = static_cast<int64_t>(std::floor(ready.facts.uptime_s)) +
-                                             absl::ToInt64Seconds(kLaunchValid) - 1,
+                          .latest_uptime_s = LatestUptime(ready),
                           .cgroup_of_attempt = launch::CgroupOfAttempt(ready.cgroup, spec_.key)};
     return {.text = LaunchProgram(site_.binary, request), .body = launch::RenderPlan(shares_[i].spec, plan)};
   }
@@ -187,8 +234,8 @@ class Gang {
 
   LaunchResult Conclude(absl::Time deadline) {
     if (All(Started::kYes)) return LaunchAccepted{};
-    if (All(Started::kNever)) return LaunchRejected{LaunchRejected::Kind::kEngine, Reasons()};
-    if (!Any(Started::kYes) && !Any(Started::kUnclear)) return LaunchRefused{Reasons()};
+    if (All(Started::kNever)) return NotStarted(LaunchRejected{LaunchRejected::Kind::kEngine, Reasons()});
+    if (!Any(Started::kYes) && !Any(Started::kUnclear)) return NotStarted(LaunchRefused{Reasons()});
     // As long as no machine is known to lack its ranks, all may run: the records and the machines will tell.
     if (!Any(Started::kNo) && !Any(Started::kNever)) return LaunchIndeterminate{Reasons()};
     return CallOff(deadline);
@@ -196,6 +243,7 @@ class Gang {
 
   // Some have started and others never will. Where no rank has claimed yet, none will begin its job.
   LaunchResult CallOff(absl::Time deadline) {
+    if (site_.copied) return CallOffCopied(deadline);
     const AttemptTarget target = TargetOf(spec_);
     if (std::holds_alternative<FenceWon>(launch::FenceAttempt(target, site_.storage_root))) {
       return LaunchRefused{Reasons()};
@@ -208,14 +256,35 @@ class Gang {
                                            Reasons(), closed.ok() ? "" : fmt::format("; {}", Message(closed)))};
   }
 
-  // What is not reached ends by the fence, at its next heartbeat.
-  void KillShare(const HostShare& share, absl::Time deadline) const {
+  // A rank that claims on a machine whose fence is closed begins nothing.
+  LaunchResult CallOffCopied(absl::Time deadline) {
+    std::vector<HostAnswer> answers(shares_.size());
+    ForEachAtOnce(shares_.size(), [&](size_t i) {
+      const std::string text =
+          CopiedSignalProgram(site_.binary, spec_.paths.attempt_dir, RanksOf(shares_[i]), StopLevel::kKill);
+      answers[i] = site_.links.Of(shares_[i].host)->Ask({.text = text, .body = {}}, deadline);
+    });
+    const bool all_told = std::all_of(answers.begin(), answers.end(), [](const HostAnswer& answer) {
+      return std::holds_alternative<HostReply>(answer);
+    });
+    // Closed here says closed everywhere.
+    if (all_told) launch::CloseFence(spec_.paths.attempt_dir).IgnoreError();
+    return LaunchIndeterminate{
+        fmt::format("not every machine took its ranks, so the others were ended: {}", Reasons())};
+  }
+
+  std::vector<RankQuestion> RanksOf(const HostShare& share) const {
     std::vector<RankQuestion> ranks;
     for (const RankLaunch& rank : share.spec.ranks) {
       ranks.push_back({ranks.size(), spec_.paths.attempt_dir, rank.pool, rank.rank, "", 0, 0});
     }
+    return ranks;
+  }
+
+  // What is not reached ends by the fence, at its next heartbeat.
+  void KillShare(const HostShare& share, absl::Time deadline) const {
     site_.links.Of(share.host)
-        ->Ask({.text = SignalProgram(site_.binary, ranks, StopLevel::kKill), .body = {}}, deadline);
+        ->Ask({.text = SignalProgram(site_.binary, RanksOf(share), StopLevel::kKill), .body = {}}, deadline);
   }
 
   const LaunchSpec& spec_;

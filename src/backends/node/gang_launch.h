@@ -27,6 +27,9 @@ struct GangSite {
   const RankBinary& binary;
   const std::string& deployment;
   const std::string& storage_root;
+  // The machines share no storage with tpd: the attempt's files are on each of them, and the attempt is handed over
+  // (copied/handover.h) before the first of them is sent its ranks.
+  bool copied = false;
 };
 
 // The attempt directory is prepared. Blocks until every machine has answered, or `deadline`.

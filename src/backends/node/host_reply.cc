@@ -103,6 +103,10 @@ void TakeAnswer(std::string_view line, HostReply& reply) {
     reply.gpu.emplace_back(rest);
   } else if (word == "why") {
     reply.why = std::string(rest);
+  } else if (word == "copy") {
+    reply.copies.emplace_back(rest);
+  } else if (word == "copies") {
+    reply.copies_whole = true;
   } else if (!line.empty()) {
     reply.words += reply.words.empty() ? "" : " ";
     reply.words += line;

@@ -47,13 +47,14 @@ struct HostReply {
   std::map<size_t, int> ranks;               // exit code of tp-rank by the question's id
   std::map<size_t, std::string> rank_words;  // what it said, where it said something
   std::vector<Mark> marks;
-  bool marks_whole = false;     // all of them came
-  std::optional<int> launched;  // exit code of tp-rank launch
-  std::string late;             // why an order was not carried out
-  std::string why;              // a delivery did not succeed
-  std::string words;            // lines that belong to none of these
-
-  std::vector<std::string> gpu;  // lines of a look at cards, see card_look.h
+  bool marks_whole = false;         // all of them came
+  std::optional<int> launched;      // exit code of tp-rank launch
+  std::string late;                 // why an order was not carried out
+  std::string why;                  // a delivery did not succeed
+  std::vector<std::string> copies;  // pieces of files, copied/mirror_reply.h
+  bool copies_whole = false;        // all of them came
+  std::vector<std::string> gpu;     // lines of a look at cards, card_look.h
+  std::string words;                // lines that belong to none of these
 };
 
 // Nothing where the facts that every program begins with are missing. `facts`: they are asked for.

@@ -78,17 +78,24 @@ fi
                      deployment);
 }
 
+// Whether what tpd sees in the attempt directory is there too.
+constexpr std::string_view kIsSame =
+    "elif [ \"$(cat \"$dir/.shared.$token\" 2>/dev/null)\" != \"$token\" ]; then echo \"storage other\"";
+constexpr std::string_view kIsOther = "elif [ -e \"$dir/.shared.$token\" ]; then echo \"storage shared\"";
+
 std::string CheckStorage(const PrepareRequest& request) {
   return fmt::format(R"sh(
 root={0} dir={1} token={2}
 if [ ! -d "$root" ]; then echo "storage noroot"
 elif [ ! -d "$dir" ]; then echo "storage nodirectory"
-elif [ "$(cat "$dir/.shared.$token" 2>/dev/null)" != "$token" ]; then echo "storage other"
+{3}
 elif ! e=$( {{ : >"$dir/.back.$token"; }} 2>&1 ); then echo "storage nowrite $e"
 else echo "storage ok"
 fi
+{4}
 )sh",
-                     Quote(request.storage_root), Quote(request.attempt_dir), Quote(request.token));
+                     Quote(request.storage_root), Quote(request.attempt_dir), Quote(request.token),
+                     request.copied ? kIsOther : kIsSame, request.copied ? "rm -f \"$dir/.back.$token\"" : "");
 }
 
 // Marks are whole entries of an environment: what a job puts into a value of its own is none.

@@ -48,11 +48,13 @@ std::string ProbeProgram(const RankBinary& binary);
 
 // The first half of a launch: facts, tp-rank checked by its hash, the environment of a login, the cgroup, and
 // whether the attempt directory is the one that tpd sees, by the file `.shared.<token>` in it. Leaves `.back.<token>`.
+// `copied`: whether it is another one, which can be written to.
 struct PrepareRequest {
   std::string deployment;
   std::string storage_root;
   std::string attempt_dir;
   std::string token;
+  bool copied = false;
 };
 std::string PrepareProgram(const RankBinary& binary, const PrepareRequest& request);
 

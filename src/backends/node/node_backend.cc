@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
+#include "backends/node/copied/mirror_script.h"
+#include "backends/node/copied/rsync_copier.h"
 #include "backends/node/gang_launch.h"
 #include "backends/node/inventory.h"
 #include "base/fault_point.h"
@@ -43,6 +45,8 @@ constexpr int kSignalSent = 0;
 constexpr int kRunnerGone = 3;
 constexpr int kNotClaimed = 4;
 constexpr int kOtherBoot = 5;
+// Of tp-rank reap.
+constexpr int kRunnerIsThere = 6;
 
 absl::Duration VisibilityOf(const std::string& root) {
   // Local disks show at once what other namespaces of this machine write.
@@ -98,7 +102,7 @@ std::string WithoutSlashes(std::string path) {
   return path;
 }
 
-// Files are not copied to machines and back: they must be where tpd has them.
+// Machines have the jobs' files at the paths that tpd has them at.
 absl::Status CheckExecutor(const std::string& config, const std::string& storage_root) {
   if (config.empty()) return absl::OkStatus();
   const nlohmann::json json = nlohmann::json::parse(config, nullptr, false);
@@ -110,7 +114,7 @@ absl::Status CheckExecutor(const std::string& config, const std::string& storage
     if (path == storage->end() || !path->is_string()) continue;
     if (WithoutSlashes(path->get<std::string>()) == storage_root) continue;
     return InvalidArgument(
-        "storage.{}: '{}' is not storage.root {}: the node backend needs the same storage at the same path on tpd's "
+        "storage.{}: '{}' is not storage.root {}: the node backend needs the jobs' files at the same path on tpd's "
         "machine and on all others",
         name, path->get<std::string>(), storage_root);
   }
@@ -137,11 +141,15 @@ absl::StatusOr<std::unique_ptr<NodeBackend>> NodeBackend::Create(NodeOptions opt
   TP_ASSIGN_OR_RETURN(
       std::unique_ptr<SshShell> shell,
       SshShell::Create(options.ssh, WithoutSlashes(options.data_directory) + "/ssh", options.connect_timeout));
-  return CreateOver(std::move(options), std::move(shell));
+  // The shell outlives the copier: the backend has both.
+  auto copier =
+      std::make_unique<RsyncCopier>([&shell = *shell](const RankHost& host) { return shell.WordsForCopies(host); });
+  return CreateOver(std::move(options), std::move(shell), std::move(copier));
 }
 
 absl::StatusOr<std::unique_ptr<NodeBackend>> NodeBackend::CreateOver(NodeOptions options,
-                                                                     std::unique_ptr<RemoteShell> shell) {
+                                                                     std::unique_ptr<RemoteShell> shell,
+                                                                     std::unique_ptr<Copier> copier) {
   options.storage_root = WithoutSlashes(std::move(options.storage_root));
   if (!options.storage_root.starts_with('/')) {
     return InvalidArgument("storage.root: '{}' is not an absolute path", options.storage_root);
@@ -149,19 +157,31 @@ absl::StatusOr<std::unique_ptr<NodeBackend>> NodeBackend::CreateOver(NodeOptions
   TP_ASSIGN_OR_RETURN(SharedStorage storage, ProveStorage(options));
   TP_ASSIGN_OR_RETURN(RankBinary binary, ReadRankBinary(options.rank_binary));
   return std::unique_ptr<NodeBackend>(
-      new NodeBackend(std::move(options), std::move(storage), std::move(binary), std::move(shell)));
+      new NodeBackend(std::move(options), std::move(storage), std::move(binary), std::move(shell), std::move(copier)));
 }
 
 NodeBackend::NodeBackend(NodeOptions options, SharedStorage storage, RankBinary binary,
-                         std::unique_ptr<RemoteShell> shell)
+                         std::unique_ptr<RemoteShell> shell, std::unique_ptr<Copier> copier)
     : options_(std::move(options)),
       storage_(std::move(storage)),
       binary_(std::move(binary)),
       shell_(std::move(shell)),
-      links_(*shell_, binary_, options_.connect_timeout + kLookLimit,
-             [this](const RankHost& host) { WakeRanksOn(host); }) {}
+      links_(*shell_, binary_, options_.connect_timeout + kLookLimit, [this](const RankHost& host) {
+        WakeRanksOn(host);
+        copied_->SettleOn(host);
+      }) {
+  const CopiedOptions copied{.by_default = options_.copied,
+                             .deployment = options_.deployment,
+                             .storage_root = options_.storage_root,
+                             .data_directory = WithoutSlashes(options_.data_directory)};
+  copied_ = std::make_unique<CopiedAttempts>(copied, storage_, links_, binary_, std::move(copier),
+                                             [this](const std::string& key) { Wake(key); });
+}
 
-NodeBackend::~NodeBackend() { shell_->Cancel(); }
+NodeBackend::~NodeBackend() {
+  shell_->Cancel();
+  copied_->Stop();
+}
 
 Capabilities NodeBackend::capabilities() const {
   return {.several_pools = false,
@@ -186,6 +206,15 @@ std::string NodeBackend::Render(const LaunchSpec& spec) const {
 void NodeBackend::SetWake(std::function<void(const std::string& key)> wake) {
   const std::lock_guard lock(mutex_);
   wake_ = std::move(wake);
+}
+
+void NodeBackend::Wake(const std::string& key) {
+  std::function<void(const std::string& key)> wake;
+  {
+    const std::lock_guard lock(mutex_);
+    wake = wake_;
+  }
+  if (wake) wake(key);
 }
 
 void NodeBackend::WakeRanksOn(const RankHost& host) {
@@ -235,6 +264,7 @@ LaunchResult NodeBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     if (!claim.ok()) return LaunchRefused{std::string(Message(claim.status()))};
     if (*claim == Claim::kFenced) return LaunchRefused{fmt::format("{} was fenced before its launch", spec.key)};
   }
+  if (copied_->by_default()) return copied_->Launch(spec);
   // Another owner's claim is no reason to stop: the ranks find it, leave, and the observation tells.
   const GangSite site{links_, binary_, options_.deployment, options_.storage_root};
   return LaunchGang(spec, site, deadline);
@@ -245,6 +275,7 @@ struct NodeBackend::Round {
   struct HostLook {
     std::shared_ptr<HostLink> link;
     std::vector<RankQuestion> questions;
+    std::vector<MirrorQuestion> mirrors;
     bool marks = false;
     std::optional<HostAnswer> answer;
     bool overdue = false;
@@ -255,18 +286,25 @@ struct NodeBackend::Round {
     size_t look = 0;
     bool runner = false;
   };
+  struct Mirrored {
+    size_t target = 0;
+    size_t rank = 0;
+    size_t look = 0;
+    std::shared_ptr<AttemptMirror> mirror;
+  };
 
   std::mutex mutex;
   std::condition_variable answered;
   size_t pending = 0;
   std::vector<HostLook> looks;
-  std::vector<Asked> asked;  // the index is the question's id
+  std::vector<Asked> asked;        // the index is the question's id
+  std::vector<Mirrored> mirrored;  // the same
 
   size_t LookAt(const std::shared_ptr<HostLink>& link) {
     const auto found =
         std::find_if(looks.begin(), looks.end(), [&](const HostLook& look) { return look.link == link; });
     if (found != looks.end()) return static_cast<size_t>(found - looks.begin());
-    looks.push_back({link, {}, false, {}, false});
+    looks.push_back({link, {}, {}, false, {}, false});
     return looks.size() - 1;
   }
 
@@ -279,6 +317,40 @@ struct NodeBackend::Round {
       looks[at].questions.push_back(*std::move(question.runner));
     }
     looks[at].marks = looks[at].marks || question.marks;
+  }
+
+  void AddMirror(size_t target, size_t rank, MirrorQuestion question, const std::shared_ptr<AttemptMirror>& mirror,
+                 const std::shared_ptr<HostLink>& link) {
+    question.id = mirrored.size();
+    const size_t at = LookAt(link);
+    looks[at].mirrors.push_back(std::move(question));
+    mirrored.push_back({target, rank, at, mirror});
+  }
+
+  // Puts what came of an attempt's files in place, before anything is concluded from the answers.
+  void TakeFiles(size_t target, std::map<size_t, AttemptWatch::Answer>& answers) {
+    for (size_t id = 0; id < mirrored.size(); ++id) {
+      const Mirrored& each = mirrored[id];
+      const auto answer = answers.find(each.rank);
+      if (each.target != target || answer == answers.end() || answer->second.silence) continue;
+      const std::string& node = looks[each.look].link->host().node;
+      const absl::Status taken = each.mirror->Take(each.rank, PiecesOf(id));
+      if (!taken.ok()) answer->second.silence = HostSilence{fmt::format("{}: {}", node, Message(taken)), false};
+      // Its end is to be seen by its record.
+      if (each.mirror->KeepsEndBack(each.rank)) answer->second.code = kRunnerIsThere;
+    }
+  }
+
+  std::vector<Piece> PiecesOf(size_t id) {
+    std::vector<Piece> pieces;
+    const std::lock_guard lock(mutex);
+    const HostLook& look = looks[mirrored[id].look];
+    if (!look.answer || !std::holds_alternative<HostReply>(*look.answer)) return pieces;
+    for (const std::string& line : std::get<HostReply>(*look.answer).copies) {
+      if (!line.starts_with(fmt::format("{} ", id))) continue;
+      if (std::optional<Piece> piece = ParsePiece(line)) pieces.push_back(*std::move(piece));
+    }
+    return pieces;
   }
 
   void Take(size_t at, HostAnswer answer) {
@@ -326,7 +398,8 @@ struct NodeBackend::Round {
       if (code != reply.ranks.end()) answer.code = code->second;
       if (reply.marks_whole) answer.marks = &reply.marks;
       // A program that was cut short says less than it was asked.
-      if ((asked[id].runner && !answer.code) || (!asked[id].runner && answer.marks == nullptr)) {
+      if ((asked[id].runner && !answer.code) || (!asked[id].runner && answer.marks == nullptr) ||
+          (!look.mirrors.empty() && !reply.copies_whole)) {
         answer.silence = HostSilence{fmt::format("{} answered only in part", node), false};
       }
     }
@@ -341,9 +414,17 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
   const auto round = std::make_shared<Round>();
   std::vector<std::shared_ptr<Entry>> entries(targets.size());
   std::vector<bool> judged(targets.size(), true);
+  std::vector<CopiedAttempts::Sight> sights(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
+    sights[i] = copied_->Before(targets[i]);
+    if (sights[i].known) {
+      observations[i] = *std::move(sights[i].known);
+      judged[i] = false;
+      continue;
+    }
     entries[i] = EntryOf(targets[i]);
     const std::lock_guard lock(entries[i]->mutex);
+    if (sights[i].copied) entries[i]->watch->ReadsCopies();
     absl::StatusOr<std::vector<AttemptWatch::Question>> questions = entries[i]->watch->Begin();
     judged[i] = questions.ok();
     if (!questions.ok()) {
@@ -352,6 +433,15 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
     }
     for (AttemptWatch::Question& question : *questions) {
       const std::shared_ptr<HostLink> link = links_.Of(question.host);
+      if (sights[i].mirror) {
+        absl::StatusOr<MirrorQuestion> files = sights[i].mirror->Ask(question.rank);
+        if (!files.ok()) {
+          observations[i] = Unknown{std::string(Message(files.status()))};
+          judged[i] = false;
+          break;
+        }
+        round->AddMirror(i, question.rank, *std::move(files), sights[i].mirror, link);
+      }
       round->Add(i, std::move(question), link);
     }
   }
@@ -367,7 +457,9 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
       round->Take(at, HostSilence{*std::move(why), false});
       continue;
     }
-    std::string text = LookProgram(binary_, round->looks[at].questions, round->looks[at].marks, options_.deployment);
+    // Files behind the processes: what ends in between has its record there by then.
+    std::string text = LookProgram(binary_, round->looks[at].questions, round->looks[at].marks, options_.deployment) +
+                       MirrorProgram(round->looks[at].mirrors);
     looks_.Start([round, at, link, text = std::move(text), look_until] {
       round->Take(at, link->Ask({.text = text, .body = {}}, look_until));
     });
@@ -376,16 +468,21 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!judged[i]) continue;
     const std::lock_guard lock(entries[i]->mutex);
-    observations[i] = entries[i]->watch->Judge(targets[i].nonce, round->AnswersFor(i));
+    std::map<size_t, AttemptWatch::Answer> answers = round->AnswersFor(i);
+    round->TakeFiles(i, answers);
+    observations[i] = entries[i]->watch->Judge(targets[i].nonce, answers);
+    if (sights[i].copied) observations[i] = copied_->After(targets[i], std::move(observations[i]));
   }
   return observations;
 }
 
-FenceResult NodeBackend::Fence(const AttemptTarget& target, absl::Time) {
+FenceResult NodeBackend::Fence(const AttemptTarget& target, absl::Time deadline) {
+  if (std::optional<FenceResult> of_copied = copied_->Fence(target, deadline)) return *std::move(of_copied);
   return launch::FenceAttempt(target, options_.storage_root);
 }
 
 absl::Status NodeBackend::Stop(const AttemptTarget& target, StopLevel level, absl::Time deadline) {
+  if (std::optional<absl::Status> of_copied = copied_->Stop(target, level, deadline)) return *std::move(of_copied);
   switch (level) {
     case StopLevel::kWarn: {
       // The file comes second: a job that leaves on seeing it has been signalled (docs/decisions/0004).
@@ -463,7 +560,7 @@ absl::Status NodeBackend::Remove(const AttemptTarget& target, absl::Time deadlin
       return Unavailable("a process is left in the cgroup of {} on {}", target.key, links[i]->host().node);
     }
   }
-  return absl::OkStatus();
+  return copied_->Remove(target, deadline);
 }
 
 absl::StatusOr<std::vector<InventoryItem>> NodeBackend::Inventory(absl::Time deadline) {
@@ -492,6 +589,7 @@ std::vector<std::shared_ptr<HostLink>> NodeBackend::Listed() const {
 void NodeBackend::ProbeNodes(absl::Time deadline) {
   const std::vector<std::shared_ptr<HostLink>> links = Listed();
   ForEachAtOnce(links.size(), [&](size_t i) { links[i]->Probe(deadline); });
+  for (const std::shared_ptr<HostLink>& link : links) copied_->SettleOn(link->host());
 }
 
 std::vector<NodeSight> NodeBackend::Nodes() const {

@@ -1,5 +1,6 @@
 // Jobs on up to eight machines reached by ssh, one rank on each. Nothing of tpd's stays there but tp-rank: it is
-// delivered, started with the ranks, and leaves its records on storage that all machines mount at the same path.
+// delivered, started with the ranks, and leaves its records on storage that all machines mount at the same path, or on
+// each machine's own, from where they are copied (copied/copied_attempts.h).
 // What a machine that does not answer runs is unknown, and never slows the others.
 #pragma once
 
@@ -17,6 +18,8 @@
 #include "absl/time/time.h"
 #include "backends/node/attempt_watch.h"
 #include "backends/node/card_look.h"
+#include "backends/node/copied/copied_attempts.h"
+#include "backends/node/copied/copier.h"
 #include "backends/node/host_links.h"
 #include "backends/node/host_script.h"
 #include "backends/node/remote_shell.h"
@@ -34,15 +37,17 @@ struct NodeOptions {
   SshOptions ssh;
   absl::Duration connect_timeout = absl::Seconds(5);
   launch::ReaderOptions reader;
+  bool copied = false;  // the machines' storage_root is their own: jobs' files are copied there and back
 };
 
 class NodeBackend final : public Backend {
  public:
   // Proves storage and runner; needs no machine to answer.
   static absl::StatusOr<std::unique_ptr<NodeBackend>> Create(NodeOptions options);
-  // The same over another shell.
+  // The same over another shell and copier.
   static absl::StatusOr<std::unique_ptr<NodeBackend>> CreateOver(NodeOptions options,
-                                                                 std::unique_ptr<RemoteShell> shell);
+                                                                 std::unique_ptr<RemoteShell> shell,
+                                                                 std::unique_ptr<Copier> copier);
   ~NodeBackend() override;
 
   Capabilities capabilities() const override;
@@ -71,7 +76,9 @@ class NodeBackend final : public Backend {
   };
   struct Round;  // one Observe call
 
-  NodeBackend(NodeOptions options, SharedStorage storage, RankBinary binary, std::unique_ptr<RemoteShell> shell);
+  NodeBackend(NodeOptions options, SharedStorage storage, RankBinary binary, std::unique_ptr<RemoteShell> shell,
+              std::unique_ptr<Copier> copier);
+  void Wake(const std::string& key);
   std::shared_ptr<Entry> EntryOf(const AttemptTarget& target);
   void DropUnused(absl::Time now);
   std::vector<std::shared_ptr<HostLink>> Listed() const;
@@ -89,7 +96,8 @@ class NodeBackend final : public Backend {
   std::vector<RankHost> hosts_;
   std::function<void(const std::string& key)> wake_;
 
-  mutable HostLinks links_;  // keeps itself in order
+  std::unique_ptr<CopiedAttempts> copied_;  // stopped while links are there; links tell it of hosts to their end
+  mutable HostLinks links_;                 // keeps itself in order
   CardLooks card_looks_;
   Crew looks_;  // ends first: a look that nobody waits for uses all of the above
 };

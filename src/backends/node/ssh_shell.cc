@@ -87,11 +87,16 @@ void SshShell::Cancel() {
   [[maybe_unused]] const ssize_t written = write(cancel_.get(), &one, sizeof one);
 }
 
+std::vector<std::string> SshShell::WordsForCopies(const RankHost& host) const {
+  return Arguments(host, connect_timeout_, Use::kCopies);
+}
+
 // The first value of an option counts, so these stand above whatever the configuration says.
-std::vector<std::string> SshShell::Arguments(const RankHost& host, absl::Duration left) const {
+std::vector<std::string> SshShell::Arguments(const RankHost& host, absl::Duration left, Use use) const {
   const int64_t connect_s = std::max<int64_t>(1, absl::ToInt64Seconds(std::min(connect_timeout_, left)));
   Sha256 name;
-  name.Update(fmt::format("{}\n{}\n{}", host.address, options_.user, options_.port));
+  name.Update(
+      fmt::format("{}\n{}\n{}{}", host.address, options_.user, options_.port, use == Use::kCopies ? "\ncopies" : ""));
   const std::string socket = control_directory_ + "/" + name.HexDigest().substr(0, kSocketNameChars);
   std::vector<std::string> argv = {
       kSsh,

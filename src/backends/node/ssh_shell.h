@@ -32,9 +32,14 @@ class SshShell final : public RemoteShell {
   RemoteResult Run(const RankHost& host, const RemoteProgram& program, absl::Time deadline) override;
   void Cancel() override;
 
+  // The words before an address, for programs that carry much and run ssh themselves: the same options over
+  // connections of their own.
+  std::vector<std::string> WordsForCopies(const RankHost& host) const;
+
  private:
   SshShell(SshOptions options, std::string control_directory, absl::Duration connect_timeout, UniqueFd cancel);
-  std::vector<std::string> Arguments(const RankHost& host, absl::Duration left) const;
+  enum class Use { kPrograms, kCopies };
+  std::vector<std::string> Arguments(const RankHost& host, absl::Duration left, Use use = Use::kPrograms) const;
   void LeaveConnection(const RankHost& host) const;
 
   const SshOptions options_;

@@ -1,6 +1,9 @@
 """The scenario counter lets nothing be skipped, forgotten or uncounted."""
 
+import ast
 import json
+import pathlib
+import re
 import xml.etree.ElementTree as ElementTree
 
 import repo_test
@@ -37,6 +40,26 @@ class Counting(repo_test.unittest.TestCase):
 
     def test_a_suite_that_vanished(self) -> None:
         self.assertIn("suite sim executed 0", judge(read({}, ""), {"sim": 1})[0])
+
+
+def classes_with_tests(path: pathlib.Path) -> set[str]:
+    """Those that a class inherits count too, where the base is in the same file."""
+    tree = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    own = {node.name for node in tree
+           if any(isinstance(part, ast.FunctionDef) and part.name.startswith("test_") for part in node.body)}
+    for node in tree:
+        if any(isinstance(base, ast.Name) and base.id in own for base in node.bases):
+            own.add(node.name)
+    return own
+
+
+class EndToEnd(repo_test.unittest.TestCase):
+    def test_every_class_is_run(self) -> None:
+        directory = pathlib.Path(__file__).resolve().parent.parent / "e2e"
+        run = set(re.findall(r"\b[a-z_]+\.[A-Z]\w+\b", (directory / "CMakeLists.txt").read_text()))
+        written = {f"{path.stem.removesuffix('_test')}.{name}"
+                   for path in directory.glob("*_test.py") for name in classes_with_tests(path)}
+        self.assertEqual(written - run, set(), "not listed in tests/e2e/CMakeLists.txt")
 
 
 class RedResults(repo_test.unittest.TestCase):

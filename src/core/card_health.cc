@@ -65,6 +65,15 @@ std::vector<CardFault> FaultsUnder(const Attempt& attempt, const std::vector<Car
   return under;
 }
 
+std::vector<CardFault> FaultsSince(std::vector<CardFault> faults, absl::Time began,
+                                   const std::map<NodePart, absl::Time>& cleared) {
+  std::erase_if(faults, [&](const CardFault& fault) {
+    const auto since = cleared.find({.node = fault.node, .card = fault.card});
+    return since != cleared.end() && began <= since->second;
+  });
+  return faults;
+}
+
 std::vector<CardHeldElsewhere> CardsOfStrangers(const std::vector<CardSight>& seen, absl::Time began,
                                                 const std::set<NodePart>& held,
                                                 const std::map<NodePart, absl::Time>& released) {

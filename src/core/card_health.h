@@ -24,6 +24,11 @@ using KnownFaults = std::map<NodePart, std::string>;
 // Faults that `known` does not have, which then has them; of nodes that were not seen it keeps what it had.
 std::vector<CardFault> NewFaults(const std::vector<CardSight>& seen, KnownFaults& known);
 
+// Those of a look that are still worth knowing: not of cards that an admin has put back into service since it began.
+// `cleared`: when that was last.
+std::vector<CardFault> FaultsSince(std::vector<CardFault> faults, absl::Time began,
+                                   const std::map<NodePart, absl::Time>& cleared);
+
 // The real cards that an attempt holds: none of virtual series, none where the engine chooses.
 std::vector<NodePart> RealCardsOf(const Attempt& attempt);
 

@@ -139,6 +139,7 @@ void Loop::ClockSet(absl::Duration by) {
   for (auto& [at, id] : std::exchange(outbox_retries_, {})) outbox_retries_.emplace(at + by, id);
   for (auto& [ref, spell] : idle_) spell.since += by;
   for (auto& [card, at] : released_) at += by;
+  for (auto& [part, at] : cleared_) at += by;
   MoveCorrections(by);
   planner_.ClockSet(by);
   WatchAllWindows();

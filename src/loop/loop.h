@@ -394,6 +394,7 @@ class Loop {
   std::map<std::string, std::vector<core::CardHeldElsewhere>> elsewhere_;  // by backend
   std::map<std::string, std::vector<core::CardHeldElsewhere>> strangers_;  // as looks at cards saw them, by backend
   std::map<std::string, std::set<std::string>> watched_nodes_;             // that answer looks, by backend
+  std::map<core::NodePart, absl::Time> cleared_;                           // when an admin put it into service last
   std::map<core::NodePart, absl::Time> released_;                          // when a card was given back last
   std::map<core::StepRef, core::IdleSpell> idle_;                          // in memory: another look sees it again
   absl::Time first_turn_at_;

@@ -10,6 +10,7 @@ void Loop::TakeCards(CardsSeen& seen) {
   std::set<std::string>& watched = watched_nodes_[seen.backend];
   watched.clear();
   for (const CardSight& card : seen.cards) watched.insert(card.node);
+  seen.faults = core::FaultsSince(std::move(seen.faults), seen.began, cleared_);
   for (const core::CardFault& fault : seen.faults) TakeBroken(fault);
   TellAttempts(seen);
   TakeStrangers(seen);

@@ -75,6 +75,20 @@ TEST(Cards, ABrokenCardIsTakenOutOnce) {
   EXPECT_EQ(core::DescribeMark(c.Nodes().marks[0]), "drained by tpd: Xid 79: fallen off the bus");
 }
 
+TEST(Cards, ALookThatBeganBeforeACardWasPutBackSaysNothingOfIt) {
+  Cards c;
+  c.Look({kFault});
+  c.h.now += absl::Seconds(1);
+  CardsSeen late = c.Seen({kFault, {.node = "n1", .card = 4, .why = "Xid 48"}});
+  c.h.now += absl::Seconds(1);
+  ASSERT_TRUE(c.h.Do(ClearNode{{.node = "n1", .card = 3}}, "", {"root", store::Role::kAdmin}).ok());
+  const std::string key = c.Run();
+  c.Take(std::move(late));
+  ASSERT_THAT(c.Nodes().marks, SizeIs(1));
+  EXPECT_EQ(c.Nodes().marks[0].part.card, 4);
+  EXPECT_THAT(c.Step().attempt->sight.card_faults, SizeIs(1));
+}
+
 TEST(Cards, AFailureOnABrokenCardIsRetriedElsewhere) {
   Cards c;
   const std::string key = c.Run();

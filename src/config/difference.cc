@@ -114,6 +114,7 @@ const std::vector<ServerKey>& ServerKeys() {
       KeyOf("backends.node.identity_file", [](const Config& c) { return c.engines.node.identity_file; }),
       KeyOf("backends.node.known_hosts", [](const Config& c) { return c.engines.node.known_hosts; }),
       KeyOf("backends.node.ssh_config", [](const Config& c) { return c.engines.node.ssh_config; }),
+      KeyOf("backends.node.storage", [](const Config& c) { return c.engines.node.storage; }),
       KeyOf("jobs.log_max_size", [](const Config& c) { return c.log_max_bytes; }),
       KeyOf("jobs.heartbeat", [](const Config& c) { return c.heartbeat; }),
   };

@@ -54,12 +54,17 @@ struct CardsLooked {
   absl::Time began;               // the look, on tpd's clock
   std::vector<CardFault> faults;  // of cards of the attempt's, that are not known of it yet
 };
+// An admin has seen to a card and put it back into service.
+struct CardPutBack {
+  std::string node;
+  int card = 0;
+};
 
 // A deadline of the step's own may have passed: signals to escalate, a fence to try again.
 struct TimerFired {};
 
 using Event = std::variant<StopRequested, PauseRequested, ResumeRequested, RetryRequested, Admitted, DependencyFailed,
-                           LaunchAnswered, FenceAnswered, Observed, TimerFired, CardsLooked>;
+                           LaunchAnswered, FenceAnswered, Observed, TimerFired, CardsLooked, CardPutBack>;
 
 // One for each alternative of Event, in order.
 enum class EventKind : uint8_t {
@@ -74,13 +79,14 @@ enum class EventKind : uint8_t {
   kObserved,
   kTimer,
   kCardsLooked,
+  kCardPutBack,
 };
-inline constexpr int kEventKindCount = 11;
+inline constexpr int kEventKindCount = 12;
 static_assert(std::variant_size_v<Event> == kEventKindCount);
 
 inline constexpr std::array<std::string_view, kEventKindCount> kEventNames = {
-    "stop",           "pause",    "resume", "retry",          "admitted", "dependency failed", "launch answered",
-    "fence answered", "observed", "timer",  "cards looked at"};
+    "stop",           "pause",    "resume", "retry",           "admitted",     "dependency failed", "launch answered",
+    "fence answered", "observed", "timer",  "cards looked at", "card put back"};
 
 inline EventKind KindOf(const Event& event) { return static_cast<EventKind>(event.index()); }
 constexpr std::string_view Name(EventKind kind) { return kEventNames[static_cast<size_t>(kind)]; }

@@ -147,6 +147,18 @@ bool Fails(const Change& c) {
 }
 
 bool FindsFault(const Change& c) { return AnyNewCardFault(*c.step.attempt, As<CardsLooked>(c).faults); }
+bool Names(const CardFault& fault, const CardPutBack& card) {
+  return fault.node == card.node && fault.card == card.card;
+}
+// As far as it was seen: no rank of it has begun.
+bool WasFoundBeforeItBegan(const Change& c) {
+  const Attempt& attempt = *c.step.attempt;
+  const bool begun = std::any_of(attempt.ranks.begin(), attempt.ranks.end(),
+                                 [](const RankObservation& rank) { return rank.started || rank.ended; });
+  const std::vector<CardFault>& faults = attempt.sight.card_faults;
+  return !begun && std::any_of(faults.begin(), faults.end(),
+                               [&c](const CardFault& fault) { return Names(fault, As<CardPutBack>(c)); });
+}
 bool LookWasAsked(const Change& c) {
   const auto& asked = c.step.attempt->sight.look_asked;
   return asked && *asked <= As<CardsLooked>(c).began;
@@ -447,6 +459,12 @@ void KeepCardFaults(Change& c) {
     sight.card_faults.push_back(fault);
     c.note = fmt::format("card {} of {} is broken: {}", fault.card, fault.node, fault.why);
   }
+}
+
+void ForgetCardFault(Change& c) {
+  const auto& card = As<CardPutBack>(c);
+  std::erase_if(c.step.attempt->sight.card_faults, [&card](const CardFault& fault) { return Names(fault, card); });
+  c.note = fmt::format("card {} of {} was put back into service before the job began", card.card, card.node);
 }
 
 void TakeLook(Change& c) { c.step.attempt->sight.look_asked.reset(); }
@@ -808,6 +826,13 @@ Table MakeTable() {
        "kept with the attempt: a failure is gpu_lost",
        KeepCardFaults,
        Then::kAgain},
+      {{kS, kP},
+       kCardPutBack,
+       "one of its own was broken, and no rank has begun",
+       WasFoundBeforeItBegan,
+       kStay,
+       "forgotten: the job begins on a sound card",
+       ForgetCardFault},
       {{kP, kR}, kCardsLooked, "its end waits for the look", LookWasAsked, kStay, "it may be named", TakeLook},
   };
 }

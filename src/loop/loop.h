@@ -267,6 +267,7 @@ class Loop {
   void TakeCards(CardsSeen& seen);
   void TakeBroken(const core::CardFault& fault);
   void TellAttempts(const CardsSeen& seen);
+  void TellOfMended(const core::NodePart& card);
   void TakeStrangers(const CardsSeen& seen);
   void TakeIdle(const CardsSeen& seen);
   void TakeIdle(const core::Step& step, const std::map<core::NodePart, CardSight>& seen, absl::Time began);

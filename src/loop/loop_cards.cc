@@ -39,6 +39,17 @@ void Loop::TellAttempts(const CardsSeen& seen) {
   for (const auto& [ref, looked] : told) Deliver(ref, looked);
 }
 
+void Loop::TellOfMended(const core::NodePart& card) {
+  std::vector<core::StepRef> told;
+  for (const auto& [key, ref] : by_key_) {
+    const core::Step* const step = FindStep(ref);
+    if (step == nullptr || !step->attempt) continue;
+    const std::vector<core::NodePart> cards = core::RealCardsOf(*step->attempt);
+    if (std::find(cards.begin(), cards.end(), card) != cards.end()) told.push_back(ref);
+  }
+  for (const core::StepRef& ref : told) Deliver(ref, core::CardPutBack{.node = card.node, .card = card.card});
+}
+
 void Loop::TakeStrangers(const CardsSeen& seen) {
   std::set<core::NodePart> held;
   for (const auto& [key, ref] : by_key_) {

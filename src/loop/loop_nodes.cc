@@ -81,6 +81,7 @@ absl::StatusOr<Answer> Loop::Clear(const Command& command, const ClearNode& clea
   batch_.txn.node_marks_removed.push_back(clear.part);
   nodes_.Drop(clear.part);
   cleared_[clear.part] = now_;
+  if (!clear.part.whole()) TellOfMended(clear.part);
   if (clear.part.whole()) {
     batch_.txn.strikes_forgotten.push_back(clear.part.node);
     nodes_.DropStrikes(clear.part.node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "core/card_health.h"
 #include "sim/units.h"
 
 namespace tp::sim {
@@ -239,6 +240,16 @@ void RowRules::CheckTruthOfEnd(const TakenRow& row, const AttemptTruth& truth) {
 void RowRules::ReadCards(const TakenRow& row, Reading& reading) {
   if (const auto* looked = std::get_if<core::CardsLooked>(&row.change.event)) {
     reading.card_fault = reading.card_fault || !looked->faults.empty();
+  }
+  if (const auto* mended = std::get_if<core::CardPutBack>(&row.change.event)) {
+    const core::Attempt& after = *row.change.step.attempt;
+    const bool began = std::any_of(after.ranks.begin(), after.ranks.end(),
+                                   [](const RankObservation& rank) { return rank.started.has_value(); });
+    if (began) journal_.Break("{} forgets what broke under it", after.key);
+    if (!began && core::HasCardFault(after, {.node = mended->node, .card = mended->card, .why = {}})) {
+      journal_.Break("{} has not begun and blames a card that was mended", after.key);
+    }
+    reading.card_fault = !after.sight.card_faults.empty();
   }
   const auto* observed = std::get_if<core::Observed>(&row.change.event);
   const bool waits = observed != nullptr && observed->cards_watched && row.rule.when == "the evidence names an end" &&

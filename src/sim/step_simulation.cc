@@ -246,7 +246,10 @@ class StepSimulation {
   }
 
   void MendLater(const core::NodePart& part) {
-    timeline_.In(rng_.Draw(kUntilMended), [this, part] { world_.MendCard(part); });
+    timeline_.In(rng_.Draw(kUntilMended), [this, part] {
+      world_.MendCard(part);
+      if (step_.attempt) Happen(core::CardPutBack{.node = part.node, .card = part.card});
+    });
   }
 
   // --- What becomes of them ---

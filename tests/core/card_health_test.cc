@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 const CardFault kFault = {.node = "node-2", .card = 3, .why = "Xid 79: fallen off the bus"};
 
@@ -81,6 +82,28 @@ TEST(CardFaults, TheFirstOfACardIsKept) {
   w.Do(Found({{.node = "node-1", .card = 0, .why = "5 memory errors"}}, w.now));
   ASSERT_EQ(w.step.attempt->sight.card_faults.size(), 2u);
   EXPECT_EQ(w.step.attempt->sight.card_faults[1].why, "4 memory errors");
+}
+
+TEST(CardFaults, OfACardThatWasPutBackBeforeTheJobBeganAreForgotten) {
+  const CardPutBack mended = {.node = kFault.node, .card = kFault.card};
+  World w(2);
+  w.policy.user_retries = 0;
+  w.Do(Admit(2));
+  w.Do(LaunchAnswered{LaunchAccepted{}});
+  w.Do(Found({kFault, {.node = "node-1", .card = 0, .why = "Xid 48"}}, w.now));
+  w.Do(mended);
+  EXPECT_THAT(w.step.attempt->sight.card_faults, SizeIs(1));
+  w.Do(CardPutBack{.node = "node-1", .card = 0});
+  w.Do(Seen({Up(0), Up(1)}));
+  EXPECT_EQ(w.Do(FailedOnOne()), JobState::kFailed);
+  EXPECT_EQ(w.step.failure->kind, FailureKind::kUserExit);
+
+  World began(2);
+  began.RunAll();
+  began.Do(Found({kFault}, began.now));
+  began.Do(mended);
+  began.Do(FailedOnOne());
+  EXPECT_EQ(began.step.past.back().failure->kind, FailureKind::kGpuLost) << "it broke under the job";
 }
 
 TEST(LooksAtCards, AnEndThatTheyMayExplainWaitsForOne) {

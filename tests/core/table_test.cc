@@ -74,6 +74,7 @@ std::vector<Event> Menu(const Step& step, int ranks, absl::Time at) {
       Watched(one_failed),
       CardsLooked{.began = at, .faults = {}},
       CardsLooked{.began = at, .faults = {{.node = "node-1", .card = 0, .why = "Xid 79"}}},
+      CardPutBack{.node = "node-1", .card = 0},
   };
 }
 

@@ -117,6 +117,7 @@ class Cards(unittest.TestCase):
         run = self.submit("true", cards=2)
         self.why(run, "nvidia-smi does not list it")
         self.assertNotEqual(self.d.step(run)["state"], "RUNNING")
+        wait_until(lambda: "does not list it" in self.marks(), 30, "the card to be taken out")
         self.machine.say()
         self.d.tp("admin", "node", "undrain", "box-1", "--card", 1)
         self.assertEqual(self.d.wait(run), 0, self.d.show(run))

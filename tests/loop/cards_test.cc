@@ -35,10 +35,13 @@ struct Cards {
     h.Settle();
   }
 
-  std::string Run() {
+  std::string Launch() {
     run = h.Submit();
     h.Answer_(LaunchResult{LaunchAccepted{}}, "launch");
-    const std::string key = h.store->GetRun(run).value().steps.at(0).attempt->key;
+    return h.store->GetRun(run).value().steps.at(0).attempt->key;
+  }
+  std::string Run() {
+    const std::string key = Launch();
     h.Observe(key, Harness::UpOrOver(1, std::nullopt));
     EXPECT_EQ(h.State(run), core::JobState::kRunning);
     return key;
@@ -87,6 +90,15 @@ TEST(Cards, ALookThatBeganBeforeACardWasPutBackSaysNothingOfIt) {
   ASSERT_THAT(c.Nodes().marks, SizeIs(1));
   EXPECT_EQ(c.Nodes().marks[0].part.card, 4);
   EXPECT_THAT(c.Step().attempt->sight.card_faults, SizeIs(1));
+}
+
+TEST(Cards, AJobThatHasNotBegunForgetsWhatAnAdminHasSeenTo) {
+  Cards c;
+  c.Launch();
+  c.Look({kFault});
+  ASSERT_THAT(c.Step().attempt->sight.card_faults, SizeIs(1));
+  ASSERT_TRUE(c.h.Do(ClearNode{{.node = "n1", .card = 3}}, "", {"root", store::Role::kAdmin}).ok());
+  EXPECT_THAT(c.Step().attempt->sight.card_faults, IsEmpty());
 }
 
 TEST(Cards, AFailureOnABrokenCardIsRetriedElsewhere) {

@@ -316,6 +316,23 @@ Mutant BrokenCardForgotten() {
           [](Table& table) { ReplaceAct(table, EventKind::kCardsLooked, "one of its own is broken", [](Change&) {}); }};
 }
 
+Mutant MendedCardBlamed() {
+  return {"a card that was mended before the job began is blamed for its end", [](Table& table) {
+            ReplaceAct(table, EventKind::kCardPutBack, "one of its own was broken, and no rank has begun",
+                       [](Change&) {});
+          }};
+}
+
+Mutant MendedCardForgotten() {
+  return {"a card that broke under a job is forgotten when it is mended", [](Table& table) {
+            ForRows(table, EventKind::kCardPutBack, "one of its own was broken, and no rank has begun", [](Rule& rule) {
+              rule.from = {JobState::kSubmitted, JobState::kPending, JobState::kRunning};
+              rule.guard = [](const Change& c) { return !c.step.attempt->sight.card_faults.empty(); };
+              rule.act = [](Change& c) { c.step.attempt->sight.card_faults.clear(); };
+            });
+          }};
+}
+
 Mutant EndNamedBeforeTheLook() {
   return {"a failure is named before the look at its cards has come", [](Table& table) {
             ReplaceAct(table, EventKind::kObserved, "the evidence names an end", [](Change& c) {
@@ -400,6 +417,8 @@ std::vector<Mutant> AllMutants() {
       WindowPausesForGood(),
       NotSeenIsGone(),
       BrokenCardForgotten(),
+      MendedCardBlamed(),
+      MendedCardForgotten(),
       EndNamedBeforeTheLook(),
   };
 }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "absl/time/clock.h"
+#include "base/since_boot.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
 
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<AttemptWatch::Question>> AttemptWatch::Begin() {
   if (target_.hosts.size() != files_->ranks.size()) {
     return FailedPrecondition("it is not known which machines run {}", target_.key);
   }
-  if (files_->fence_closed) fence_closed_at_ = std::min(fence_closed_at_, absl::Now());
+  if (files_->fence_closed && !fence_closed_at_) fence_closed_at_ = SinceBoot();
   std::vector<Question> questions;
   if (files_->claim && files_->claim->fenced) return questions;
   for (size_t i = 0; i < seen_.size(); ++i) {
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<AttemptWatch::Question>> AttemptWatch::Begin() {
 void AttemptWatch::LeaveToItself(size_t rank) {
   if (!copies_) launch::CloseFence(target_.attempt_dir).IgnoreError();
   seen_[rank].gone = true;
-  seen_[rank].gone_at = absl::InfinitePast();
+  seen_[rank].record_awaited_since.reset();
 }
 
 Observation AttemptWatch::Judge(const std::string& nonce, const std::map<size_t, Answer>& answers) {
@@ -170,7 +170,7 @@ bool AttemptWatch::CannotStart(size_t rank, const Answer& answer) {
 
 // Closed for longer than a claim that was made before could stay unseen here.
 bool AttemptWatch::FenceHoldsForAll() const {
-  return files_->fence_closed && absl::Now() - fence_closed_at_ >= Visibility();
+  return files_->fence_closed && fence_closed_at_ && SinceBoot() - *fence_closed_at_ >= Visibility();
 }
 
 bool AttemptWatch::RanBeforeReboot(size_t rank, const HostFacts& facts) const {
@@ -215,14 +215,13 @@ Observation AttemptWatch::JudgeOwned(const std::string& nonce, const std::map<si
     if (!files.ok()) return UnknownBecause(files.status());
     files_ = *files;
   }
-  const absl::Time now = absl::Now();
   for (const size_t rank : cannot_start) {
     if (!files_->ranks[rank].claim) gone.insert(rank);
   }
   for (const size_t rank : gone) {
     if (seen_[rank].gone) continue;
     seen_[rank].gone = true;
-    seen_[rank].gone_at = files_->ranks[rank].claim ? now : absl::InfinitePast();
+    if (files_->ranks[rank].claim) seen_[rank].record_awaited_since = SinceBoot();
   }
   for (const auto& [rank, answer] : answers) {
     if (answer.silence && !seen_[rank].gone && !files_->ranks[rank].ended) return Unknown{answer.silence->why};
@@ -255,13 +254,13 @@ bool AttemptWatch::StorageIsThere() const {
 
 // Gone without a record, as far as this machine can see yet.
 bool AttemptWatch::AwaitsRecord(size_t rank) const {
-  const Seen& seen = seen_[rank];
-  return seen.gone && !files_->ranks[rank].ended && absl::Now() - seen.gone_at < Visibility();
+  const std::optional<absl::Duration>& since = seen_[rank].record_awaited_since;
+  return since && !files_->ranks[rank].ended && SinceBoot() - *since < Visibility();
 }
 
 bool AttemptWatch::AnyAwaitsRecord() const {
   for (size_t i = 0; i < seen_.size(); ++i) {
-    if (seen_[i].gone && seen_[i].gone_at != absl::InfinitePast() && !files_->ranks[i].ended) return true;
+    if (seen_[i].record_awaited_since && !files_->ranks[i].ended) return true;
   }
   return false;
 }

@@ -73,7 +73,8 @@ class AttemptWatch {
  private:
   struct Seen {
     bool gone = false;  // verified: its whole tree is, and nothing of the rank can start
-    absl::Time gone_at = absl::InfiniteFuture();
+    // Gone without a record, which may still be on its way to this machine: since when, by the monotonic clock.
+    std::optional<absl::Duration> record_awaited_since;
     std::string reason;              // of this observation; empty: nothing to say
     bool started_elsewhere = false;  // of this observation: its process cannot be told
     // Of a rank without a claim: the machine when it was first asked. A launch that was on its way by then is
@@ -103,9 +104,9 @@ class AttemptWatch {
   const AttemptTarget target_;
   bool copies_ = false;
   launch::AttemptReader reader_;
-  const launch::AttemptFiles* files_ = nullptr;  // of the last read
-  std::vector<Seen> seen_;                       // as files_->ranks
-  absl::Time fence_closed_at_ = absl::InfiniteFuture();
+  const launch::AttemptFiles* files_ = nullptr;    // of the last read
+  std::vector<Seen> seen_;                         // as files_->ranks
+  std::optional<absl::Duration> fence_closed_at_;  // by the monotonic clock, when it was first seen
 };
 
 // How long after its first half the second half of a launch may begin anything, by the machine's own clock.

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "absl/time/clock.h"
 #include "backends/node/host_script.h"
+#include "base/since_boot.h"
 
 namespace tp::node {
 namespace {
@@ -104,7 +104,7 @@ std::vector<CardSight> CardLooks::Look(HostLinks& links, const std::vector<NodeC
   std::vector<NodeCards> asked;
   for (const NodeCards& node : nodes) {
     const auto later = not_before_.find(node.node);
-    if (later == not_before_.end() || later->second <= absl::Now()) asked.push_back(node);
+    if (later == not_before_.end() || later->second <= SinceBoot()) asked.push_back(node);
   }
   std::vector<HostAnswer> answers(asked.size());
   ForEachAtOnce(asked.size(), [&](size_t i) {
@@ -115,7 +115,7 @@ std::vector<CardSight> CardLooks::Look(HostLinks& links, const std::vector<NodeC
   for (size_t i = 0; i < asked.size(); ++i) {
     const auto* const reply = std::get_if<HostReply>(&answers[i]);
     if (reply == nullptr) continue;
-    not_before_[asked[i].node] = HungIn(*reply) ? absl::Now() + kHungPause : absl::InfinitePast();
+    not_before_[asked[i].node] = HungIn(*reply) ? SinceBoot() + kHungPause : absl::ZeroDuration();
     if (const auto look = CardsIn(*reply)) launch::AddSights(*look, asked[i], cards);
   }
   return cards;

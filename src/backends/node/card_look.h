@@ -39,7 +39,7 @@ class CardLooks {
   std::vector<CardSight> Look(HostLinks& links, const std::vector<NodeCards>& nodes, absl::Time deadline);
 
  private:
-  std::map<std::string, absl::Time> not_before_;  // by node
+  std::map<std::string, absl::Duration> not_before_;  // by node, of the monotonic clock
 };
 
 }  // namespace tp::node

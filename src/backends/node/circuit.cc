@@ -31,7 +31,7 @@ void Circuit::Failed(absl::Time now, const std::string& why, double jitter) {
   why_ = why;
   const absl::Duration pause = std::min(kLongestPause, kFirstPause * (1 << std::min(failures_, 4)));
   ++failures_;
-  next_probe_ = now + pause * (0.75 + 0.5 * jitter);
+  pause_ = pause * (0.75 + 0.5 * jitter);
 }
 
 std::string Circuit::Sentence(const std::string& node, absl::Time now) const {

@@ -14,7 +14,8 @@ class Circuit {
   // Since when it is as it is; the past where it was never asked.
   absl::Time since() const { return since_; }
   const std::string& why() const { return why_; }
-  absl::Time next_probe() const { return next_probe_; }
+  // From the last failure to the next probe.
+  absl::Duration pause() const { return pause_; }
 
   void Succeeded(absl::Time now);
   // `jitter`: from 0 to 1.
@@ -27,7 +28,7 @@ class Circuit {
   int failures_ = 0;  // in a row
   absl::Time since_ = absl::InfinitePast();
   std::string why_;  // completes "node3 <why>"
-  absl::Time next_probe_ = absl::InfinitePast();
+  absl::Duration pause_;
 };
 
 }  // namespace tp::node

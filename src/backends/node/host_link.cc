@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/since_boot.h"
 
 namespace tp::node {
 namespace {
@@ -99,6 +100,7 @@ void HostLink::Fail(const TransportFailure& failure) {
   const std::lock_guard lock(mutex_);
   asked_ = true;
   circuit_.Failed(absl::Now(), failure.why, static_cast<double>(jitter_.Between(0, 1000)) / 1000);
+  probe_at_ = SinceBoot() + circuit_.pause();
 }
 
 std::optional<std::string> HostLink::WhyNot() const {
@@ -107,9 +109,9 @@ std::optional<std::string> HostLink::WhyNot() const {
   return circuit_.Sentence(host_.node, absl::Now());
 }
 
-absl::Time HostLink::NextProbe() const {
+absl::Duration HostLink::NextProbe() const {
   const std::lock_guard lock(mutex_);
-  return circuit_.closed() ? absl::InfiniteFuture() : circuit_.next_probe();
+  return circuit_.closed() ? absl::InfiniteDuration() : probe_at_;
 }
 
 std::optional<HostFacts> HostLink::facts() const {

@@ -43,8 +43,8 @@ class HostLink {
 
   // Nothing: the host is worth asking.
   std::optional<std::string> WhyNot() const;
-  // When it is to be probed; the future where it answers.
-  absl::Time NextProbe() const;
+  // When it is to be probed, by the monotonic clock; never where it answers.
+  absl::Duration NextProbe() const;
 
   // A call that its caller no longer waits for is under way: no other is begun meanwhile.
   std::atomic<int> overdue{0};
@@ -68,6 +68,7 @@ class HostLink {
 
   mutable std::mutex mutex_;
   Circuit circuit_;
+  absl::Duration probe_at_;
   bool asked_ = false;
   Random jitter_;
   std::optional<HostFacts> facts_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/since_boot.h"
 
 namespace tp::node {
 namespace {
@@ -44,7 +45,7 @@ std::vector<std::shared_ptr<HostLink>> HostLinks::All() const {
 }
 
 std::vector<HostLinks::Entry*> HostLinks::TakeDue() {
-  const absl::Time now = absl::Now();
+  const absl::Duration now = SinceBoot();
   std::vector<Entry*> due;
   for (auto& [name, entry] : links_) {
     if (entry.probing || entry.link->NextProbe() > now) continue;

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "absl/time/clock.h"
+#include "base/since_boot.h"
 #include "base/status.h"
 #include "launch/record.h"
 
@@ -41,8 +41,9 @@ AttemptMirror::AttemptMirror(const AttemptTarget& target, const Handover& handov
       const std::string name = fmt::format("{}-{}", pool, rank);
       ranks_.push_back({.pool = static_cast<int>(pool),
                         .rank = rank,
+                        .heartbeat_seen_at = std::nullopt,
                         .end_record = std::nullopt,
-                        .kept_back_since = absl::InfiniteFuture(),
+                        .kept_back_since = absl::ZeroDuration(),
                         .log = LogMirror(name + ".log", log_bytes),
                         .system = TailMirror(name + ".system.log", kMaxSystemBytes)});
     }
@@ -72,7 +73,7 @@ absl::StatusOr<MirrorQuestion> AttemptMirror::Ask(size_t index) {
   question.claim = !rank.claim;
   question.started = !rank.started;
   question.ended = !rank.ended;
-  question.heartbeat = absl::Now() - rank.heartbeat_asked >= kHeartbeatEvery;
+  question.heartbeat = !rank.heartbeat_seen_at || SinceBoot() - *rank.heartbeat_seen_at >= kHeartbeatEvery;
   TP_ASSIGN_OR_RETURN(question.log_offset, rank.log.End(directory));
   TP_ASSIGN_OR_RETURN(question.system_offset, rank.system.End(directory));
   if (index == 0) {
@@ -139,13 +140,13 @@ absl::Status AttemptMirror::TakeRecord(const Directory& directory, Rank& rank, c
       return ReplaceFile(directory, rank.Name(".started"), piece.bytes, kRecordMode, Sync::kNone);
     case PieceKind::kEnded:
       if (!rank.ended && is_ours(launch::ParseEndRecord(piece.bytes, name))) {
-        if (!rank.end_record) rank.kept_back_since = absl::Now();
+        if (!rank.end_record) rank.kept_back_since = SinceBoot();
         rank.end_record = piece.bytes;
       }
       return absl::OkStatus();
     case PieceKind::kHeartbeat:
       if (!is_ours(launch::ParseHeartbeat(piece.bytes, name))) return absl::OkStatus();
-      rank.heartbeat_asked = absl::Now();
+      rank.heartbeat_seen_at = SinceBoot();
       return ReplaceFile(directory, rank.Name(".heartbeat"), piece.bytes, kRecordMode, Sync::kNone);
     case PieceKind::kAttemptClaim:
     case PieceKind::kLog:
@@ -162,7 +163,7 @@ absl::Status AttemptMirror::PutEndRecord(const Directory& directory, Rank& rank,
   TP_ASSIGN_OR_RETURN(const int64_t log_end, rank.log.End(directory));
   const bool tells_why = end && !end->clean() && !end->signalled();
   const bool log_is_here = !tells_why || log_end >= end->log_bytes;
-  if (!log_is_here && log_grew && absl::Now() - rank.kept_back_since < kEndKeptBackAtMost) return absl::OkStatus();
+  if (!log_is_here && log_grew && SinceBoot() - rank.kept_back_since < kEndKeptBackAtMost) return absl::OkStatus();
   TP_RETURN_IF_ERROR(ReplaceFile(directory, rank.Name(".exit"), *rank.end_record, kRecordMode, Sync::kDurable));
   rank.ended = true;
   rank.end_record.reset();

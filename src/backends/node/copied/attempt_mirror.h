@@ -40,9 +40,9 @@ class AttemptMirror {
     bool claim = false;
     bool started = false;
     bool ended = false;
-    absl::Time heartbeat_asked = absl::InfinitePast();
-    std::optional<std::string> end_record;  // kept back
-    absl::Time kept_back_since;
+    std::optional<absl::Duration> heartbeat_seen_at;  // by the monotonic clock
+    std::optional<std::string> end_record;            // kept back
+    absl::Duration kept_back_since;                   // by the monotonic clock
     LogMirror log;
     TailMirror system;
     std::string Name(const char* suffix) const;

@@ -7,7 +7,9 @@ import subprocess
 import time
 import unittest
 from datetime import datetime, timezone
+from itertools import accumulate
 from pathlib import Path
+from random import Random
 
 from harness import Deployment, main, wait_until
 
@@ -123,6 +125,44 @@ class Containers(EngineTest):
             most = max(most, len(self.docker("ps", "-q").split()))
         self.assertLessEqual(most, 2)
         self.assertGreaterEqual(most, 1)
+
+
+class Pool(EngineTest):
+    """Jobs of two cards on a box of four, while tpd is killed at random moments."""
+
+    engine_id = 40
+    ROUNDS = 25
+    JOB = '''read now _ </proc/uptime; echo "began $now"; usleep $1; read now _ </proc/uptime; echo "ended $now"'''
+
+    @staticmethod
+    def most_at_once(spans):
+        changes = sorted([(began, 1) for began, _ in spans] + [(ended, -1) for _, ended in spans])
+        return max(accumulate(change for _, change in changes))
+
+    def span(self, run):
+        """When it ran by its own word. Fails where it began twice or did not end."""
+        words = self.log(run).split()
+        self.assertEqual([words[0], words[2], len(words)], ["began", "ended", 4], words)
+        return float(words[1]), float(words[3])
+
+    def test_never_more_than_it_has(self):
+        self.d.tp("admin", "node", "drain", "box-2")
+        side_by_side = 0
+        for round_ in range(self.ROUNDS):
+            random = Random(round_)
+            with self.subTest(round=round_):
+                runs = [self.d.submit("sh", "-c", self.JOB, "job", random.randrange(50_000, 1_500_000),
+                                      flags=["--profile", "box:2"]) for _ in range(4)]
+                for _ in range(random.randrange(1, 3)):
+                    time.sleep(random.uniform(0, 2))
+                    self.d.kill()
+                    self.d.start()
+                for run in runs:
+                    self.assert_succeeded(run)
+                most = self.most_at_once([self.span(run) for run in runs])
+                self.assertLessEqual(most, 2)
+                side_by_side += most == 2
+        self.assertGreater(side_by_side, self.ROUNDS / 2)
 
 
 class Example(EngineTest):

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -149,6 +150,77 @@ class Dead(NodesTest):
         def back():
             return self.d.tp("admin", "node", "undrain", "node2", check=False).returncode == 0
         wait_until(back, 120, "the old processes to end and the node to be taken back")
+        again = self.d.submit("hostname", flags=["--profile", "rack:16"])
+        self.assert_succeeded(again)
+
+
+class Troubles(NodesTest):
+    """What happens to machines while both run a job of 16 cards: nothing of it twice, and billed by its records."""
+
+    LENGTH_S = 45
+
+    def start_job(self):
+        run = self.d.submit("sh", "-c", f'echo "rank $TP_NODE_RANK began"; sleep {self.LENGTH_S}; echo through',
+                            flags=["--profile", "rack:16"])
+        wait_until(lambda: self.d.step(run)["state"] == "RUNNING", what="the job to run")
+        return run
+
+    def assert_kept(self, run, length_s):
+        """RUNNING in every look, with node2 named in most."""
+        named, looks, end = 0, 0, time.monotonic() + length_s
+        while time.monotonic() < end:
+            step = self.d.step(run)
+            self.assertEqual(step["state"], "RUNNING", step)
+            named += "node2" in step["state_text"]
+            looks += 1
+            time.sleep(1)
+        self.assertGreater(named, looks / 2)
+
+    def assert_ran_once(self, run):
+        logs = [self.d.tp("logs", run, "--rank", rank).stdout.decode() for rank in (0, 1)]
+        self.assertEqual([log.count(f"rank {rank} began") for rank, log in enumerate(logs)], [1, 1], logs)
+
+    def assert_billed_by_records(self, run):
+        starts = [int(self.d.record(run, f"0-{rank}.started")["started_unix_us"]) for rank in (0, 1)]
+        ends = [int(self.d.record(run, f"0-{rank}.exit")["ended_unix_us"]) for rank in (0, 1)]
+        [interval] = [one for one in self.d.json("usage", "--audit")["intervals"] if one["run"] == run]
+        self.assertAlmostEqual(interval["gpu_ms"] / 16, (max(ends) - max(starts)) / 1000, delta=50)
+
+    def test_a_machine_cut_off_for_a_minute(self):
+        run = self.start_job()
+        self.hosts("cut", 2, "blackhole")
+        try:
+            self.assert_kept(run, 60)
+        finally:
+            self.hosts("mend", 2)
+        self.assert_succeeded(run)
+        self.assert_ran_once(run)
+        self.assert_billed_by_records(run)
+
+    def test_a_machine_that_hangs(self):
+        run = self.start_job()
+        self.hosts("freeze", 2)
+        try:
+            self.assert_kept(run, 30)
+        finally:
+            self.hosts("thaw", 2)
+        self.assert_succeeded(run)
+        self.assert_ran_once(run)
+        self.assert_billed_by_records(run)
+
+    def test_a_machine_that_restarts(self):
+        run = self.start_job()
+        self.hosts("kill", 2)
+        try:
+            self.assert_kept(run, 10)
+        finally:
+            self.hosts("start", 2)
+        self.assertEqual(self.d.wait(run), 1)
+        step = self.d.step(run)
+        self.assertIn(step["failure"]["kind"], ("lost", "node_lost"), step)
+        self.assertIn("rank 0-1", step["failure"]["sentence"], step)
+        self.assert_ran_once(run)
+        self.assertEqual(self.d.record(run, "0-0.exit")["signalled_by"], "tpd")
         again = self.d.submit("hostname", flags=["--profile", "rack:16"])
         self.assert_succeeded(again)
 

@@ -248,6 +248,7 @@ class StepSimulation {
   void MendLater(const core::NodePart& part) {
     timeline_.In(rng_.Draw(kUntilMended), [this, part] {
       world_.MendCard(part);
+      mended_[part] = timeline_.wall();
       if (step_.attempt) Happen(core::CardPutBack{.node = part.node, .card = part.card});
     });
   }
@@ -265,7 +266,8 @@ class StepSimulation {
 
   void Looked(const loop::CardsSeen& seen) {
     if (!step_.attempt) return;
-    Happen(core::CardsLooked{.began = seen.began, .faults = core::FaultsUnder(*step_.attempt, seen.faults)});
+    const std::vector<core::CardFault> faults = core::FaultsSince(seen.faults, seen.began, mended_);
+    Happen(core::CardsLooked{.began = seen.began, .faults = core::FaultsUnder(*step_.attempt, faults)});
   }
 
   void Answered(const loop::EffectAnswered& answered) {
@@ -365,6 +367,7 @@ class StepSimulation {
   WatchedTable table_;
   const core::Registry fleet_;
   CardWatch cards_;
+  std::map<core::NodePart, absl::Time> mended_;  // when last
   core::Run run_;
   core::Step step_;
   std::map<int64_t, Owed> owed_;

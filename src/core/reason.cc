@@ -14,10 +14,23 @@ std::string GateReason(const std::vector<GateVerdict>& gates) {
   return reason;
 }
 
+// Why the attempt is taken back, or why that does not get on. Empty: nothing is known.
+std::string WithdrawalReason(const Step& step) {
+  const Attempt& attempt = *step.attempt;
+  if (!attempt.ending) return "";
+  return attempt.ending->failure ? attempt.ending->failure->sentence : step.backoff_reason;
+}
+
+std::string SubmittedReason(const Step& step) {
+  std::string reason = step.attempt ? WithdrawalReason(step) : "";
+  return reason.empty() ? "being handed to its engine" : reason;
+}
+
 std::string PendingReason(const Step& step) {
   if (!step.attempt) return "waits for its engine";
   const Attempt& attempt = *step.attempt;
   if (!attempt.sight.engine_reason.empty()) return attempt.sight.engine_reason;
+  if (std::string reason = WithdrawalReason(step); !reason.empty()) return reason;
   const auto up = std::count_if(attempt.ranks.begin(), attempt.ranks.end(),
                                 [](const RankObservation& rank) { return rank.started.has_value(); });
   size_t all = 0;
@@ -51,7 +64,7 @@ std::string StepReason(const Step& step, const std::vector<GateVerdict>& gates) 
     case JobState::kQueued:
       return "no gate is closed: it is about to launch";
     case JobState::kSubmitted:
-      return "being handed to its engine";
+      return SubmittedReason(step);
     case JobState::kPending:
       return PendingReason(step);
     case JobState::kRunning:

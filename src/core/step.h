@@ -215,8 +215,8 @@ struct Step {
   int32_t relaunches = 0;                    // in a row, for the backoff
   std::optional<absl::Time> cooldown_until;  // COOLDOWN gate
   std::optional<absl::Time> backoff_until;   // BACKEND gate
-  std::string backoff_reason;
-  std::string avoid_node;  // the last bad node
+  std::string backoff_reason;                // of that, or of an attempt that is being taken back
+  std::string avoid_node;                    // the last bad node
 
   absl::Duration ran;     // RUNNING time that counts against time_limit, past attempts included
   bool ever_ran = false;  // reached RUNNING, in any attempt: only then does it retry by itself

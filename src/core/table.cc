@@ -423,11 +423,13 @@ void FenceLostGoOn(Change& c) {
 
 void FenceLostLapse(Change& c) {
   MarkOwned(c);
+  c.step.backoff_reason.clear();
   c.step.attempt->ending.reset();
 }
 
 void FenceLater(Change& c) {
   c.note = std::get<FenceFailed>(As<FenceAnswered>(c)).reason;
+  if (c.step.backoff_reason.empty()) c.step.backoff_reason = c.note;
   c.step.attempt->ending->escalate_at = c.now + c.policy.fence_repeat;
 }
 

@@ -82,6 +82,14 @@ TEST(Convert, ReasonIsNeverEmptyWhereTheUserWaitsOrLost) {
   core::Step pending = RunningRun(1, "ana").steps[0];
   pending.state = JobState::kPending;
   EXPECT_EQ(core::StepReason(pending, {}), "0 of 2 ranks have started on local");
+
+  core::Step withdrawn = pending;
+  withdrawn.attempt->ending.emplace().cause = core::EndCause::kRefused;
+  withdrawn.backoff_reason = "cannot write work: No space left on device";
+  for (const core::JobState state : {core::JobState::kSubmitted, core::JobState::kPending}) {
+    withdrawn.state = state;
+    EXPECT_EQ(core::StepReason(withdrawn, {}), withdrawn.backoff_reason);
+  }
 }
 
 TEST(Convert, APipelineSpeaksThroughTheStepThatDecides) {

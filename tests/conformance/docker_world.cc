@@ -10,6 +10,7 @@ namespace tp::conformance {
 
 DockerWorld::DockerWorld(const tp::testing::DockerEngine& engine) : engine_(engine) {
   std::filesystem::copy_file(At("program.sh"), storage_root() + "/program.sh");
+  MendEngine();
   RestartBackend();
 }
 
@@ -30,7 +31,7 @@ docker::DockerOptions DockerWorld::options() const {
   options.deployment = deployment();
   options.storage_root = storage_root();
   options.rank_binary = TP_TEST_RANK_BINARY;
-  options.address.host = engine_.address();
+  options.address.host = "unix://" + At("engine.sock");
   return options;
 }
 
@@ -39,6 +40,13 @@ void DockerWorld::RestartBackend() {
   auto created = docker::DockerBackend::Create(options());
   ASSERT_TRUE(created.ok()) << created.status();
   backend_ = *std::move(created);
+}
+
+void DockerWorld::CutEngine() { std::filesystem::remove(At("engine.sock")); }
+
+void DockerWorld::MendEngine() {
+  const std::string socket = engine_.address().substr(std::string_view("unix://").size());
+  std::filesystem::create_symlink(socket, At("engine.sock"));
 }
 
 void DockerWorld::Place(LaunchSpec& spec) {

@@ -25,6 +25,9 @@ class DockerWorld final : public ProcessWorld {
   void TermFromOutside(const LaunchSpec& spec, int pool, int rank) override;
   void KillRunner(const LaunchSpec& spec, int pool, int rank) override;
 
+  void CutEngine() override;
+  void MendEngine() override;
+
   docker::DockerBackend& docker() { return *backend_; }
   docker::DockerOptions options() const;
 

@@ -40,14 +40,16 @@ class FakeWorld final : public World {
   void KillRunner(const LaunchSpec& spec, int pool, int rank) override { fake_.KillRunner(spec.key, pool, rank); }
   void BreakStorage() override { fake_.SetUnreachable("the storage does not answer"); }
   void HealStorage() override { fake_.SetUnreachable(std::nullopt); }
+  void CutEngine() override { fake_.SetUnreachable("the engine does not answer"); }
+  void MendEngine() override { fake_.SetUnreachable(std::nullopt); }
 
  private:
   fake::FakeBackend fake_{[] { return absl::Now(); }};
 };
 
-INSTANTIATE_TEST_SUITE_P(Fake, Conformance,
-                         ::testing::Values(WorldParam{"fake", [] { return std::make_unique<FakeWorld>(); }}),
-                         WorldName);
+const auto kWorlds = ::testing::Values(WorldParam{"fake", [] { return std::make_unique<FakeWorld>(); }});
+INSTANTIATE_TEST_SUITE_P(Fake, Conformance, kWorlds, WorldName);
+INSTANTIATE_TEST_SUITE_P(Fake, EngineConformance, kWorlds, WorldName);
 
 }  // namespace
 }  // namespace tp::conformance

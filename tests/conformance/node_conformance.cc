@@ -13,14 +13,13 @@ const tp::testing::SshHosts& Hosts() {
   return hosts;
 }
 
-INSTANTIATE_TEST_SUITE_P(Node, Conformance,
-                         ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeWorld>(Hosts()); }}),
-                         WorldName);
+const auto kShared = ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeWorld>(Hosts()); }});
+INSTANTIATE_TEST_SUITE_P(Node, Conformance, kShared, WorldName);
+INSTANTIATE_TEST_SUITE_P(Node, EngineConformance, kShared, WorldName);
 
-INSTANTIATE_TEST_SUITE_P(NodeCopied, Conformance,
-                         ::testing::Values(WorldParam{"ssh",
-                                                      [] { return std::make_unique<NodeCopiedWorld>(Hosts()); }}),
-                         WorldName);
+const auto kCopied = ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeCopiedWorld>(Hosts()); }});
+INSTANTIATE_TEST_SUITE_P(NodeCopied, Conformance, kCopied, WorldName);
+INSTANTIATE_TEST_SUITE_P(NodeCopied, EngineConformance, kCopied, WorldName);
 
 }  // namespace
 }  // namespace tp::conformance

@@ -13,6 +13,7 @@ NodeWorld::NodeWorld(const tp::testing::SshHosts& hosts) : hosts_(hosts) { Resta
 
 NodeWorld::~NodeWorld() {
   backend_.reset();
+  if (cut_) MendEngine();
   KillProcesses();
 }
 
@@ -56,6 +57,17 @@ void NodeWorld::SignalRunner(const LaunchSpec& spec, int pool, int rank, const c
 void NodeWorld::TermFromOutside(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-TERM"); }
 
 void NodeWorld::KillRunner(const LaunchSpec& spec, int pool, int rank) { SignalRunner(spec, pool, rank, "-KILL"); }
+
+// Links of the machines go down: what is under way hangs, and a new connection finds no way.
+void NodeWorld::CutEngine() {
+  cut_ = true;
+  for (int host = 1; host <= hosts_.count(); ++host) hosts_.Do({"cut", std::to_string(host)});
+}
+
+void NodeWorld::MendEngine() {
+  for (int host = 1; host <= hosts_.count(); ++host) hosts_.Do({"mend", std::to_string(host)});
+  cut_ = false;
+}
 
 // --- Copied ---------------------------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ class NodeWorld : public ProcessWorld {
   void TermFromOutside(const LaunchSpec& spec, int pool, int rank) override;
   void KillRunner(const LaunchSpec& spec, int pool, int rank) override;
 
+  void CutEngine() override;
+  void MendEngine() override;
+
   node::NodeBackend& node() { return *backend_; }
   virtual node::NodeOptions options() const;
 
@@ -36,6 +39,7 @@ class NodeWorld : public ProcessWorld {
   void SignalRunner(const LaunchSpec& spec, int pool, int rank, const char* signal);
 
   const tp::testing::SshHosts& hosts_;
+  bool cut_ = false;
   std::unique_ptr<node::NodeBackend> backend_;
 };
 

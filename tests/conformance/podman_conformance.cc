@@ -13,10 +13,9 @@ const tp::testing::DockerEngine& Engine() {
   return engine;
 }
 
-INSTANTIATE_TEST_SUITE_P(Podman, Conformance,
-                         ::testing::Values(WorldParam{"engine",
-                                                      [] { return std::make_unique<DockerWorld>(Engine()); }}),
-                         WorldName);
+const auto kWorlds = ::testing::Values(WorldParam{"engine", [] { return std::make_unique<DockerWorld>(Engine()); }});
+INSTANTIATE_TEST_SUITE_P(Podman, Conformance, kWorlds, WorldName);
+INSTANTIATE_TEST_SUITE_P(Podman, EngineConformance, kWorlds, WorldName);
 
 }  // namespace
 }  // namespace tp::conformance

@@ -464,22 +464,22 @@ TEST_P(Conformance, FenceAndLaunchAtOnceHaveOneWinner) {
 
 // --- Many, and trouble ------------------------------------------------------------------------------
 
-TEST_P(Conformance, AHundredAttemptsAreObservedInOneCallAndInOrder) {
+TEST_P(Conformance, AThousandAttemptsAreObservedInOneCallAndInOrder) {
   std::vector<LaunchSpec> specs;
   for (int i = 0; i < 50; ++i) specs.push_back(Spec({fmt::format("exit {}", i)}));
   for (const LaunchSpec& spec : specs) LaunchAccepted(spec);
-  for (int i = 0; i < 50; ++i) specs.push_back(Spec({"exit 0"}));  // never launched
+  while (specs.size() < 1000) specs.push_back(Spec({"exit 0"}));  // never launched
   for (int i = 0; i < 50; ++i) AwaitFreed(specs[static_cast<size_t>(i)]);
   std::vector<AttemptTarget> targets;
   for (const LaunchSpec& spec : specs) targets.push_back(TargetOf(spec));
   const std::vector<Observation> seen = backend().Observe(targets, Soon());
-  ASSERT_EQ(seen.size(), 100u);
+  ASSERT_EQ(seen.size(), 1000u);
   for (size_t i = 0; i < 50; ++i) {
     ASSERT_TRUE(std::holds_alternative<Present>(seen[i])) << i;
     ASSERT_TRUE(std::get<Present>(seen[i]).ranks[0].ended);
     EXPECT_EQ(std::get<Present>(seen[i]).ranks[0].ended->code, static_cast<int>(i));
   }
-  for (size_t i = 50; i < 100; ++i) EXPECT_TRUE(std::holds_alternative<Absent>(seen[i])) << i;
+  for (size_t i = 50; i < 1000; ++i) ASSERT_TRUE(std::holds_alternative<Absent>(seen[i])) << i << WhyUnknown(seen[i]);
 }
 
 TEST_P(Conformance, UnreadableStorageIsUnknownAndChangesNothing) {
@@ -496,6 +496,50 @@ TEST_P(Conformance, UnreadableStorageIsUnknownAndChangesNothing) {
   world().HealStorage();
   EXPECT_FALSE(AwaitStarted(running).freed);
   EXPECT_TRUE(std::holds_alternative<Absent>(ObserveOne(never_seen)));
+}
+
+TEST_P(EngineConformance, WhatRunsWhileItsEngineIsAwayIsKnownAfterwards) {
+  const LaunchSpec holds = Spec({"hold"});
+  const LaunchSpec ends = Spec({"trap 7"});
+  for (const LaunchSpec& spec : {holds, ends}) {
+    LaunchAccepted(spec);
+    AwaitStarted(spec);
+    world().AwaitReady(spec, 0, 0);
+  }
+  world().CutEngine();
+  for (const LaunchSpec& spec : {holds, ends}) {
+    const Observation seen = ObserveOne(spec);
+    ASSERT_TRUE(std::holds_alternative<Unknown>(seen)) << WhyUnknown(seen);
+    EXPECT_FALSE(std::get<Unknown>(seen).why.empty());
+  }
+  EXPECT_FALSE(backend().Stop(TargetOf(holds), StopLevel::kTerm, Soon()).ok()) << "an order that nobody has taken";
+  world().TermFromOutside(ends, 0, 0);
+  world().RestartBackend();
+  EXPECT_TRUE(std::holds_alternative<Unknown>(ObserveOne(holds)));
+  world().MendEngine();
+  const Present ended = AwaitFreed(ends);
+  ASSERT_TRUE(ended.ranks[0].ended);
+  EXPECT_EQ(ended.ranks[0].ended->code, 7);
+  EXPECT_EQ(ended.ranks[0].ended->signalled_by, SignalledBy::kOther);
+  EXPECT_FALSE(AwaitStarted(holds).freed) << "the order that failed came later";
+  EXPECT_EQ(world().NoncesThatRan(holds, 0, 0).size(), 1u);
+}
+
+TEST_P(EngineConformance, ALaunchWhileTheEngineIsAwayHappensOnceOrNot) {
+  const LaunchSpec spec = Spec({"hold"});
+  world().CutEngine();
+  const LaunchResult away = backend().Launch(spec, absl::Now() + absl::Seconds(5));
+  EXPECT_TRUE(std::holds_alternative<LaunchRefused>(away) || std::holds_alternative<LaunchIndeterminate>(away))
+      << WordsOf(away);
+  EXPECT_FALSE(std::holds_alternative<Present>(ObserveOne(spec)));
+  world().MendEngine();
+  for (const absl::Time patience = Soon(); absl::Now() < patience;) {
+    if (std::holds_alternative<tp::LaunchAccepted>(backend().Launch(spec, Soon()))) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  AwaitStarted(spec);
+  world().AwaitReady(spec, 0, 0);
+  EXPECT_EQ(world().NoncesThatRan(spec, 0, 0).size(), 1u);
 }
 
 TEST_P(Conformance, TheInventoryListsWhatIsAliveAndNothingElse) {

@@ -47,4 +47,7 @@ class Conformance : public ::testing::TestWithParam<WorldParam> {
   int runs_ = 0;
 };
 
+// Cases of backends whose engine can be out of tpd's reach.
+class EngineConformance : public Conformance {};
+
 }  // namespace tp::conformance

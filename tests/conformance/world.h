@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,10 @@ class World {
   virtual void KillRunner(const LaunchSpec& spec, int pool, int rank) = 0;
   virtual void BreakStorage() = 0;
   virtual void HealStorage() = 0;
+  // The engine is out of reach while what it runs goes on; and there again. Only of worlds that EngineConformance is
+  // instantiated for: where tpd's own machine is the engine, it cannot be away.
+  virtual void CutEngine() { throw std::logic_error("this world's engine cannot be away"); }
+  virtual void MendEngine() { throw std::logic_error("this world's engine cannot be away"); }
 };
 
 struct WorldParam {

@@ -403,6 +403,7 @@ TEST(Lifecycle, FenceThatFailsIsTriedAgain) {
   w.Launch();
   w.Do(StopRequested{});
   w.Do(FenceAnswered{FenceFailed{"EIO"}});
+  EXPECT_EQ(w.step.backoff_reason, "EIO") << "somebody who waits is to be told";
   EXPECT_EQ(w.After(w.policy.fence_repeat, TimerFired{}), kPending);
   EXPECT_TRUE(w.Wants<FenceAttempt>());
 }

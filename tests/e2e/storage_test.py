@@ -1,0 +1,61 @@
+"""A storage that runs full under jobs: what they are is found out once there is room again, and nothing is lost."""
+
+import subprocess
+import time
+import unittest
+
+from harness import Deployment, main, wait_until
+
+SIZE = "8m"
+
+
+class Full(unittest.TestCase):
+    """The runs are on a file system of their own. Needs root, for the mount."""
+
+    def setUp(self):
+        self.d = Deployment()
+        self.addCleanup(self.d.close)
+        storage = self.d.storage()
+        storage.mkdir(parents=True, mode=0o711)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=711", "tmpfs", storage], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", storage], check=True)
+        self.addCleanup(self.d.kill)
+        self.filler = storage / "filler"
+        self.d.start()
+
+    def fill(self):
+        subprocess.run(["dd", "if=/dev/zero", f"of={self.filler}", "bs=4k"], check=False, capture_output=True)
+
+    def test_a_job_that_ends_then_is_what_it_was(self):
+        go = self.d.root / "go"
+        for code, state in ((0, "SUCCEEDED"), (3, "FAILED")):
+            with self.subTest(code=code):
+                go.unlink(missing_ok=True)
+                run = self.d.submit("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit {code}")
+                wait_until(lambda: self.d.step(run)["state"] == "RUNNING", what="the job to run")
+                self.fill()
+                go.touch()
+                time.sleep(2)
+                self.assertIn(self.d.step(run)["state"], ("RUNNING", state))
+                self.filler.unlink()
+                self.d.wait(run)
+                self.assertEqual(self.d.step(run)["state"], state, self.d.show(run))
+                self.assertEqual(self.d.step(run)["exit"], f"exit {code}")
+
+    def test_what_cannot_be_laid_down_waits_or_is_refused_and_says_why(self):
+        waits = self.d.submit("true", flags=["--hold"])
+        self.fill()
+        refused = self.d.submit("true", check=False)
+        self.d.tp("release", waits)
+        why = wait_until(lambda: "No space left" in self.d.tp("why", waits).stdout.decode(), 30, "the reason to show")
+        self.assertTrue(why)
+        self.filler.unlink()
+        self.assertEqual(self.d.wait(waits), 0, self.d.show(waits))
+        if refused.returncode == 0:
+            self.assertEqual(self.d.wait(refused.stdout.decode().strip()), 0)
+        else:
+            self.assertIn("No space left", refused.stderr.decode())
+
+
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
+#include "launch/engine_call.h"
 #include "launch/rank_plan.h"
 
 namespace tp::docker {
@@ -43,40 +44,6 @@ constexpr int kRunnerGone = 3;
 constexpr int kNotClaimed = 4;
 
 bool IsOnThisMachine(const EngineAddress& engine) { return engine.host.starts_with("unix://"); }
-
-const char* NameOf(StopLevel level) {
-  switch (level) {
-    case StopLevel::kWarn:
-      return "warn";
-    case StopLevel::kTerm:
-      return "term";
-    case StopLevel::kKill:
-      return "kill";
-  }
-  return "kill";
-}
-
-LaunchResult RefusalOf(const absl::Status& status) {
-  std::string reason(Message(status));
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-      return LaunchRejected{LaunchRejected::Kind::kStorage, std::move(reason)};
-    default:
-      return LaunchRefused{std::move(reason)};
-  }
-}
-
-AttemptTarget TargetOf(const LaunchSpec& spec) {
-  AttemptTarget target{spec.key, spec.nonce, spec.paths.attempt_dir, {}};
-  for (const RankLaunch& rank : spec.ranks) {
-    target.ranks_per_pool.resize(static_cast<size_t>(rank.pool) + 1);
-    ++target.ranks_per_pool.back();
-    target.hosts.push_back({rank.placement.node, rank.placement.address});
-  }
-  return target;
-}
 
 std::string LabelOf(const char* label, const std::string& value) { return fmt::format("{}={}", label, value); }
 
@@ -126,39 +93,19 @@ absl::StatusOr<std::unique_ptr<DockerBackend>> DockerBackend::Create(DockerOptio
 
 absl::StatusOr<std::unique_ptr<DockerBackend>> DockerBackend::CreateOver(DockerOptions options,
                                                                          std::unique_ptr<EngineTransport> transport) {
-  while (options.storage_root.size() > 1 && options.storage_root.ends_with('/')) options.storage_root.pop_back();
-  if (!options.storage_root.starts_with('/')) {
-    return InvalidArgument("storage.root: '{}' is not an absolute path", options.storage_root);
-  }
-  TP_RETURN_IF_ERROR(launch::ProbeStorage(options.storage_root));
+  TP_ASSIGN_OR_RETURN(launch::StorageRoot storage, launch::StorageRoot::Open(options.storage_root));
+  options.storage_root = storage.path();
   TP_ASSIGN_OR_RETURN(std::string runner, LayDownRunner(options.rank_binary, options.storage_root));
-  return std::unique_ptr<DockerBackend>(new DockerBackend(std::move(options), std::move(runner), std::move(transport)));
+  return std::unique_ptr<DockerBackend>(
+      new DockerBackend(std::move(options), std::move(storage), std::move(runner), std::move(transport)));
 }
 
-namespace {
-
-SharedPlace PlaceOf(const DockerOptions& options) {
-  struct stat root {};
-  SharedPlace place{.root = options.storage_root,
-                    .device = 0,
-                    .inode = 0,
-                    .reader = options.reader,
-                    .since_boot = options.since_boot};
-  if (stat(options.storage_root.c_str(), &root) == 0) {
-    place.device = root.st_dev;
-    place.inode = root.st_ino;
-  }
-  return place;
-}
-
-}  // namespace
-
-DockerBackend::DockerBackend(DockerOptions options, std::string rank_in_storage,
+DockerBackend::DockerBackend(DockerOptions options, launch::StorageRoot storage, std::string rank_in_storage,
                              std::unique_ptr<EngineTransport> transport)
     : options_(std::move(options)),
       rank_in_storage_(std::move(rank_in_storage)),
       user_(fmt::format("{}:{}", geteuid(), getegid())),
-      place_(PlaceOf(options_)),
+      place_({.storage = std::move(storage), .reader = options_.reader, .since_boot = options_.since_boot}),
       gpus_(IsOnThisMachine(options_.address) ? options_.tool_path : ""),
       transport_(std::move(transport)),
       engine_(*transport_) {}
@@ -320,10 +267,10 @@ LaunchResult DockerBackend::Launch(const LaunchSpec& spec, absl::Time deadline) 
   const absl::Status valid = config.ok() ? CheckForContainers(spec, *config) : config.status();
   if (!valid.ok()) return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(valid))};
   const absl::Status prepared = launch::PrepareAttempt(spec, options_.storage_root);
-  if (!prepared.ok()) return RefusalOf(prepared);
+  if (!prepared.ok()) return launch::RefusalOf(prepared);
   const std::string unfit = launch::Preflight(gpus_, spec, std::min(deadline, absl::Now() + kPreflightLimit));
   if (!unfit.empty()) return LaunchRefused{unfit};
-  const std::shared_ptr<Entry> entry = EntryOf(TargetOf(spec));
+  const std::shared_ptr<Entry> entry = EntryOf(launch::TargetOf(spec));
   {
     const std::lock_guard lock(entry->mutex);
     const absl::StatusOr<Claim> claim = entry->containers->ReadClaim(spec.nonce);
@@ -479,7 +426,7 @@ LaunchResult DockerBackend::StartAll(const LaunchSpec& spec, Entry& entry, const
 
 // Some may run and others never will. Where no rank has claimed yet, none will begin its job.
 LaunchResult DockerBackend::CallOff(const LaunchSpec& spec, LaunchResult result, absl::Time deadline) {
-  if (std::holds_alternative<FenceWon>(launch::FenceAttempt(TargetOf(spec), options_.storage_root))) {
+  if (std::holds_alternative<FenceWon>(launch::FenceAttempt(launch::TargetOf(spec), options_.storage_root))) {
     RemoveContainers(OfLaunch(spec), deadline).IgnoreError();
     return result;
   }
@@ -569,10 +516,10 @@ absl::Status DockerBackend::SignalRanks(const AttemptTarget& target, Entry& entr
   for (const auto& [pool, rank] : ranks) {
     const std::string name = ContainerName(target.key, pool, rank);
     ReachFaultPoint(FaultPoint::kBeforeRankSignal);
-    first.Update(SignalInside(
-        name,
-        {rank_in_storage_, "signal", target.attempt_dir, std::to_string(pool), std::to_string(rank), NameOf(level)},
-        deadline));
+    first.Update(SignalInside(name,
+                              {rank_in_storage_, "signal", target.attempt_dir, std::to_string(pool),
+                               std::to_string(rank), launch::SignalWord(level)},
+                              deadline));
     ReachFaultPoint(FaultPoint::kAfterRankSignal);
   }
   return first;

@@ -77,7 +77,8 @@ class DockerBackend final : public Backend {
     absl::Duration used_at;
   };
 
-  DockerBackend(DockerOptions options, std::string rank_in_storage, std::unique_ptr<EngineTransport> transport);
+  DockerBackend(DockerOptions options, launch::StorageRoot storage, std::string rank_in_storage,
+                std::unique_ptr<EngineTransport> transport);
   std::shared_ptr<Entry> FindEntry(const std::string& key);
   std::shared_ptr<Entry> EntryOf(const AttemptTarget& target);
   absl::StatusOr<Site> SiteNow(const LaunchSpec& spec, absl::Time deadline);

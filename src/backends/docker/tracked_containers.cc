@@ -1,7 +1,5 @@
 #include "backends/docker/tracked_containers.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -113,10 +111,7 @@ Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::ma
     present.reason = launch.words;
     return present;
   }
-  if (!StorageIsThere()) {
-    return Unknown{
-        fmt::format("{} is not the directory it was when tpd began: is its filesystem mounted?", place_.root)};
-  }
+  if (const absl::Status there = place_.storage.Check(); !there.ok()) return UnknownOf(there);
   const absl::StatusOr<Claim> claim = ReadClaim(nonce);
   if (!claim.ok()) return UnknownOf(claim.status());
   if (*claim != Claim::kNone) return Owned(*claim, seen, launch);
@@ -214,11 +209,6 @@ bool TrackedContainers::TellEnd(Present& present, const std::map<RankKey, Contai
   }
   if (zeros == looks_.size() && present.engine_end == EngineEnd::kNone) present.engine_end = EngineEnd::kExitedZero;
   return true;
-}
-
-bool TrackedContainers::StorageIsThere() const {
-  struct stat root {};
-  return stat(place_.root.c_str(), &root) == 0 && root.st_dev == place_.device && root.st_ino == place_.inode;
 }
 
 std::vector<RankObservation> TrackedContainers::Ranks() const {

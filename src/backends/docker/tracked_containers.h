@@ -2,8 +2,6 @@
 // time.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,6 +13,7 @@
 #include "absl/time/time.h"
 #include "backends/docker/container.h"
 #include "launch/attempt_reader.h"
+#include "launch/storage_root.h"
 #include "tp/attempt.h"
 #include "tp/observation.h"
 
@@ -22,9 +21,7 @@ namespace tp::docker {
 
 // The storage as all attempts share it. Outlives them.
 struct SharedPlace {
-  std::string root;
-  dev_t device = 0;  // of the root when the backend began: another one is an unmounted storage
-  ino_t inode = 0;
+  launch::StorageRoot storage;
   launch::ReaderOptions reader;
   std::function<absl::Duration()> since_boot;
 };
@@ -73,7 +70,6 @@ class TrackedContainers {
   bool IsOver(size_t index) const;
   void CloseFenceOfCutShort(const LaunchProgress& progress) const;
   bool AnyWithoutRecord(const std::map<RankKey, Container>& seen) const;
-  bool StorageIsThere() const;
   bool TellEnd(Present& present, const std::map<RankKey, Container>& seen,
                const std::function<std::optional<Inspected>(const std::string& id)>& inspect,
                const std::function<bool(absl::Time at)>& in_outage);

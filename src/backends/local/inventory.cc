@@ -54,7 +54,7 @@ class Inventory {
 
   // <storage.root>/<owner>/<run id>/attempts/<step>-<n>
   absl::Status VisitRoot() {
-    TP_ASSIGN_OR_RETURN(const std::vector<std::string> owners, Subdirectories(machine_.storage_root));
+    TP_ASSIGN_OR_RETURN(const std::vector<std::string> owners, Subdirectories(machine_.storage.path()));
     for (const std::string& owner : owners) {
       TP_ASSIGN_OR_RETURN(const std::vector<std::string> runs, Subdirectories(owner));
       for (const std::string& run : runs) TP_RETURN_IF_ERROR(VisitRun(run));
@@ -67,7 +67,7 @@ class Inventory {
     for (const std::string& attempt : attempts) {
       if (absl::Now() > deadline_) {
         return Error(absl::StatusCode::kDeadlineExceeded, "the inventory of {} did not end in time",
-                     machine_.storage_root);
+                     machine_.storage.path());
       }
       const absl::Status visited = VisitAttempt(run, attempt);
       if (!visited.ok() && !SaysNothing(visited)) return visited;

@@ -1,7 +1,6 @@
 #include "backends/local/local_backend.h"
 
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "base/fault_point.h"
 #include "base/overloaded.h"
 #include "base/status.h"
+#include "launch/engine_call.h"
 
 namespace tp::local {
 namespace {
@@ -43,52 +43,18 @@ std::map<std::string, std::string> BaseEnv() {
   return env;
 }
 
-LaunchResult Refusal(const absl::Status& status) {
-  std::string reason(Message(status));
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-      return LaunchRejected{LaunchRejected::Kind::kStorage, std::move(reason)};
-    default:
-      return LaunchRefused{std::move(reason)};
-  }
-}
-
-std::vector<int> RanksPerPool(const LaunchSpec& spec) {
-  std::vector<int> counts;
-  for (const RankLaunch& rank : spec.ranks) {
-    counts.resize(static_cast<size_t>(rank.pool) + 1);
-    ++counts.back();
-  }
-  return counts;
-}
-
-AttemptTarget TargetOf(const LaunchSpec& spec) {
-  return {spec.key, spec.nonce, spec.paths.attempt_dir, RanksPerPool(spec)};
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalBackend>> LocalBackend::Create(LocalOptions options) {
-  while (options.storage_root.size() > 1 && options.storage_root.ends_with('/')) options.storage_root.pop_back();
-  if (!options.storage_root.starts_with('/')) {
-    return InvalidArgument("storage.root: '{}' is not an absolute path", options.storage_root);
-  }
-  TP_RETURN_IF_ERROR(launch::ProbeStorage(options.storage_root));
+  TP_ASSIGN_OR_RETURN(launch::StorageRoot storage, launch::StorageRoot::Open(options.storage_root));
+  options.storage_root = storage.path();
   Machine machine{.host = {},
                   .tool = RankTool(options.rank_binary),
-                  .storage_root = options.storage_root,
-                  .storage_device = 0,
-                  .storage_inode = 0,
+                  .storage = std::move(storage),
                   .reader = options.reader,
                   .watcher = nullptr};
   TP_RETURN_IF_ERROR(machine.tool.Check(absl::Now() + kCheckLimit));
   TP_ASSIGN_OR_RETURN(machine.host, launch::ReadHostIdentity());
-  struct stat root {};
-  if (stat(options.storage_root.c_str(), &root) != 0) return ErrnoStatus(errno, "look at", options.storage_root);
-  machine.storage_device = root.st_dev;
-  machine.storage_inode = root.st_ino;
   launch::PlanOptions plan{.cgroup_parent = options.cgroups ? FindCgroupParent(options.deployment) : "",
                            .base_env = BaseEnv()};
   return std::unique_ptr<LocalBackend>(new LocalBackend(std::move(options), std::move(machine), std::move(plan)));
@@ -144,8 +110,8 @@ LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(status))};
   }
   const absl::Status prepared = launch::PrepareAttempt(spec, options_.storage_root);
-  if (!prepared.ok()) return Refusal(prepared);
-  const std::shared_ptr<Entry> entry = EntryOf(TargetOf(spec));
+  if (!prepared.ok()) return launch::RefusalOf(prepared);
+  const std::shared_ptr<Entry> entry = EntryOf(launch::TargetOf(spec));
   {
     const std::lock_guard lock(entry->mutex);
     const absl::StatusOr<Claim> claim = entry->attempt->ReadClaim(spec.nonce);

@@ -7,6 +7,7 @@
 #include "base/fault_point.h"
 #include "base/status.h"
 #include "base/subprocess.h"
+#include "launch/engine_call.h"
 
 namespace tp::local {
 namespace {
@@ -19,18 +20,6 @@ constexpr int kNoRecord = 4;
 constexpr int kRunnerAlive = 6;
 constexpr int kUsage = 64;
 constexpr int kStorage = 75;
-
-const char* NameOf(StopLevel level) {
-  switch (level) {
-    case StopLevel::kWarn:
-      return "warn";
-    case StopLevel::kTerm:
-      return "term";
-    case StopLevel::kKill:
-      return "kill";
-  }
-  return "kill";
-}
 
 // What the tool said, on one line.
 std::string Words(const CommandResult& result) {
@@ -92,7 +81,7 @@ LaunchResult RankTool::Launch(const std::string& key, const std::string& nonce, 
 absl::Status RankTool::Signal(const std::string& attempt_dir, int pool, int rank, StopLevel level,
                               absl::Time deadline) const {
   const Command command = {
-      .argv = {path_, "signal", attempt_dir, std::to_string(pool), std::to_string(rank), NameOf(level)},
+      .argv = {path_, "signal", attempt_dir, std::to_string(pool), std::to_string(rank), launch::SignalWord(level)},
       .env = {"LC_ALL=C"},
       .stdin_bytes = {}};
   ReachFaultPoint(FaultPoint::kBeforeRankSignal);

@@ -1,7 +1,6 @@
 #include "backends/local/tracked_attempt.h"
 
 #include <poll.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
@@ -77,10 +76,7 @@ Observation TrackedAttempt::ObserveUnclaimed(const std::string& nonce, absl::Tim
   const absl::StatusOr<Claim> claim = ReadClaim(nonce);
   if (!claim.ok()) return UnknownOf(claim.status());
   if (*claim != Claim::kNone) return *claim == Claim::kFenced ? ObserveFenced() : ObserveOwned(nonce, deadline);
-  if (!StorageIsThere()) {
-    return Unknown{fmt::format("{} is not the directory it was when tpd began: is its filesystem mounted?",
-                               machine_.storage_root)};
-  }
+  if (const absl::Status there = machine_.storage.Check(); !there.ok()) return UnknownOf(there);
   if (!*launching) return Absent{Claim::kNone, Ranks()};
   Present present;
   present.phase = EnginePhase::kWaiting;
@@ -106,12 +102,6 @@ Observation TrackedAttempt::ObserveOwned(const std::string& nonce, absl::Time de
   if (status.ok() && AnyUnsettled()) status = SettleDeadRanks(deadline);
   if (!status.ok()) return UnknownOf(status);
   return Describe(ClaimOf(*files_, nonce));
-}
-
-bool TrackedAttempt::StorageIsThere() const {
-  struct stat root {};
-  return stat(machine_.storage_root.c_str(), &root) == 0 && root.st_dev == machine_.storage_device &&
-         root.st_ino == machine_.storage_inode;
 }
 
 bool TrackedAttempt::RanHere(const launch::RankClaim& claim) const {

@@ -11,6 +11,7 @@
 #include "backends/local/wake_watcher.h"
 #include "launch/attempt_reader.h"
 #include "launch/host.h"
+#include "launch/storage_root.h"
 #include "tp/attempt.h"
 #include "tp/observation.h"
 
@@ -20,9 +21,7 @@ namespace tp::local {
 struct Machine {
   launch::HostIdentity host;
   RankTool tool;
-  std::string storage_root;
-  dev_t storage_device = 0;  // of the root when the backend began: another one is an unmounted storage
-  ino_t storage_inode = 0;
+  launch::StorageRoot storage;
   launch::ReaderOptions reader;
   WakeWatcher* watcher = nullptr;  // none: only polled
 };
@@ -63,7 +62,6 @@ class TrackedAttempt {
   Observation ObserveFenced() const;
   Observation ObserveOwned(const std::string& nonce, absl::Time deadline);
 
-  bool StorageIsThere() const;
   bool RanHere(const launch::RankClaim& claim) const;
   bool RanBeforeReboot(const launch::RankClaim& claim) const;
   void AdoptRunners();

@@ -1,7 +1,5 @@
 #include "backends/node/attempt_watch.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
 
@@ -130,10 +128,7 @@ Observation AttemptWatch::JudgeUnclaimed(const std::string& nonce, const std::ma
   const absl::StatusOr<Claim> claim = ReadClaim(nonce);
   if (!claim.ok()) return UnknownBecause(claim.status());
   if (*claim != Claim::kNone) return *claim == Claim::kFenced ? JudgeFenced() : JudgeOwned(nonce, answers);
-  if (!StorageIsThere()) {
-    return Unknown{
-        fmt::format("{} is not the directory it was when tpd began: is its filesystem mounted?", storage_.root)};
-  }
+  if (const absl::Status there = storage_.root.Check(); !there.ok()) return UnknownBecause(there);
   if (!LaunchIsUnderWay(answers)) return Absent{Claim::kNone, Ranks()};
   Present present;
   present.phase = EnginePhase::kWaiting;
@@ -245,11 +240,6 @@ Observation AttemptWatch::JudgeOwned(const std::string& nonce, const std::map<si
                                      : seen_[i].reason;
   }
   return present;
-}
-
-bool AttemptWatch::StorageIsThere() const {
-  struct stat root {};
-  return stat(storage_.root.c_str(), &root) == 0 && root.st_dev == storage_.device && root.st_ino == storage_.inode;
 }
 
 // Gone without a record, as far as this machine can see yet.

@@ -6,8 +6,6 @@
 // question is a system call that is answered at once, and here the answer may be missing.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +16,7 @@
 #include "backends/node/host_link.h"
 #include "backends/node/host_script.h"
 #include "launch/attempt_reader.h"
+#include "launch/storage_root.h"
 #include "tp/attempt.h"
 #include "tp/observation.h"
 
@@ -25,9 +24,7 @@ namespace tp::node {
 
 // The storage as all attempts of a backend share it. Outlives them.
 struct SharedStorage {
-  std::string root;
-  dev_t device = 0;  // of the root when the backend began: another one is an unmounted storage
-  ino_t inode = 0;
+  launch::StorageRoot root;
   absl::Duration visibility;  // until what another machine wrote is seen here
   launch::ReaderOptions reader;
 };
@@ -92,7 +89,6 @@ class AttemptWatch {
   void LeaveToItself(size_t rank);
   bool CannotStart(size_t rank, const Answer& answer);
   bool TreeIsGone(size_t rank, const Answer& answer);
-  bool StorageIsThere() const;
   absl::Duration Visibility() const { return copies_ ? absl::ZeroDuration() : storage_.visibility; }
   bool FenceHoldsForAll() const;
   std::vector<RankObservation> Ranks() const;

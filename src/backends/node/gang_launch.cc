@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
+#include "launch/engine_call.h"
 #include "launch/rank_plan.h"
 
 namespace tp::node {
@@ -244,7 +245,7 @@ class Gang {
   // Some have started and others never will. Where no rank has claimed yet, none will begin its job.
   LaunchResult CallOff(absl::Time deadline) {
     if (site_.copied) return CallOffCopied(deadline);
-    const AttemptTarget target = TargetOf(spec_);
+    const AttemptTarget target = launch::TargetOf(spec_);
     if (std::holds_alternative<FenceWon>(launch::FenceAttempt(target, site_.storage_root))) {
       return LaunchRefused{Reasons()};
     }
@@ -309,16 +310,6 @@ std::vector<HostShare> ShareOut(const LaunchSpec& spec) {
     share->spec.ranks.push_back(rank);
   }
   return shares;
-}
-
-AttemptTarget TargetOf(const LaunchSpec& spec) {
-  AttemptTarget target{spec.key, spec.nonce, spec.paths.attempt_dir, {}};
-  for (const RankLaunch& rank : spec.ranks) {
-    target.ranks_per_pool.resize(static_cast<size_t>(rank.pool) + 1);
-    ++target.ranks_per_pool.back();
-    target.hosts.push_back({rank.placement.node, rank.placement.address});
-  }
-  return target;
 }
 
 LaunchResult LaunchGang(const LaunchSpec& spec, const GangSite& site, absl::Time deadline) {

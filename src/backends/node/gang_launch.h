@@ -20,8 +20,6 @@ struct HostShare {
 };
 std::vector<HostShare> ShareOut(const LaunchSpec& spec);
 
-AttemptTarget TargetOf(const LaunchSpec& spec);
-
 struct GangSite {
   HostLinks& links;
   const RankBinary& binary;

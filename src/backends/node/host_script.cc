@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "launch/engine_call.h"
+
 namespace tp::node {
 namespace {
 
@@ -111,18 +113,6 @@ done 2>/dev/null
 echo "marks end"
 )sh",
                      names, deployment);
-}
-
-const char* WordOf(StopLevel level) {
-  switch (level) {
-    case StopLevel::kWarn:
-      return "warn";
-    case StopLevel::kTerm:
-      return "term";
-    case StopLevel::kKill:
-      return "kill";
-  }
-  return "kill";
 }
 
 constexpr std::string_view kNeedRank = "find_rank || { echo norank; exit 0; }\n";
@@ -252,7 +242,7 @@ s() {{
   printf 'rank %s %s %s\n' "$1" "$?" "$w"
 }}
 )sh",
-                                 kFacts, FindRank(binary, false), kNeedRank, WordOf(level));
+                                 kFacts, FindRank(binary, false), kNeedRank, launch::SignalWord(level));
   for (const RankQuestion& rank : ranks) {
     text += fmt::format("s {} {} {} {}\n", rank.id, Quote(rank.attempt_dir), rank.pool, rank.rank);
   }

@@ -24,6 +24,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "launch/attempt_dir.h"
+#include "launch/engine_call.h"
 #include "launch/rank_plan.h"
 
 namespace tp::node {
@@ -75,26 +76,9 @@ absl::StatusOr<RankBinary> ReadRankBinary(const std::string& path) {
 }
 
 absl::StatusOr<SharedStorage> ProveStorage(const NodeOptions& options) {
-  TP_RETURN_IF_ERROR(launch::ProbeStorage(options.storage_root));
-  struct stat root {};
-  if (stat(options.storage_root.c_str(), &root) != 0) return ErrnoStatus(errno, "look at", options.storage_root);
-  return SharedStorage{.root = options.storage_root,
-                       .device = root.st_dev,
-                       .inode = root.st_ino,
-                       .visibility = VisibilityOf(options.storage_root),
-                       .reader = options.reader};
-}
-
-LaunchResult RefusalOf(const absl::Status& status) {
-  std::string reason(Message(status));
-  switch (status.code()) {
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-      return LaunchRejected{LaunchRejected::Kind::kStorage, std::move(reason)};
-    default:
-      return LaunchRefused{std::move(reason)};
-  }
+  TP_ASSIGN_OR_RETURN(launch::StorageRoot root, launch::StorageRoot::Open(options.storage_root));
+  return SharedStorage{
+      .root = std::move(root), .visibility = VisibilityOf(options.storage_root), .reader = options.reader};
 }
 
 std::string WithoutSlashes(std::string path) {
@@ -150,11 +134,8 @@ absl::StatusOr<std::unique_ptr<NodeBackend>> NodeBackend::Create(NodeOptions opt
 absl::StatusOr<std::unique_ptr<NodeBackend>> NodeBackend::CreateOver(NodeOptions options,
                                                                      std::unique_ptr<RemoteShell> shell,
                                                                      std::unique_ptr<Copier> copier) {
-  options.storage_root = WithoutSlashes(std::move(options.storage_root));
-  if (!options.storage_root.starts_with('/')) {
-    return InvalidArgument("storage.root: '{}' is not an absolute path", options.storage_root);
-  }
   TP_ASSIGN_OR_RETURN(SharedStorage storage, ProveStorage(options));
+  options.storage_root = storage.root.path();
   TP_ASSIGN_OR_RETURN(RankBinary binary, ReadRankBinary(options.rank_binary));
   return std::unique_ptr<NodeBackend>(
       new NodeBackend(std::move(options), std::move(storage), std::move(binary), std::move(shell), std::move(copier)));
@@ -256,8 +237,8 @@ LaunchResult NodeBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {
     return LaunchRejected{LaunchRejected::Kind::kEngine, std::string(Message(status))};
   }
   const absl::Status prepared = launch::PrepareAttempt(spec, options_.storage_root);
-  if (!prepared.ok()) return RefusalOf(prepared);
-  const std::shared_ptr<Entry> entry = EntryOf(TargetOf(spec));
+  if (!prepared.ok()) return launch::RefusalOf(prepared);
+  const std::shared_ptr<Entry> entry = EntryOf(launch::TargetOf(spec));
   {
     const std::lock_guard lock(entry->mutex);
     const absl::StatusOr<Claim> claim = entry->watch->ReadClaim(spec.nonce);

@@ -166,11 +166,6 @@ absl::StatusOr<std::optional<CopiedAttempts::Kind>> CopiedAttempts::KindOf(const
   return std::optional(Kind{});
 }
 
-bool CopiedAttempts::StorageIsThere() const {
-  struct stat root {};
-  return stat(storage_.root.c_str(), &root) == 0 && root.st_dev == storage_.device && root.st_ino == storage_.inode;
-}
-
 // --- Launch ---------------------------------------------------------------------------------------------
 
 LaunchResult CopiedAttempts::Launch(const LaunchSpec& spec) {
@@ -231,10 +226,7 @@ void CopiedAttempts::CopyThenLaunch(const LaunchSpec& spec, const std::shared_pt
 
 // An attempt that is not handed over has nothing on any machine that runs or can.
 Observation CopiedAttempts::NotHandedOver(const AttemptTarget& target, Item& item, bool to_nobody) {
-  if (!StorageIsThere()) {
-    return Unknown{
-        fmt::format("{} is not the directory it was when tpd began: is its filesystem mounted?", storage_.root)};
-  }
+  if (const absl::Status there = storage_.root.Check(); !there.ok()) return Unknown{std::string(Message(there))};
   if (!item.launch && !to_nobody) GoOnWithLaunch(target, item);
   Present present;
   present.ranks = NothingOf(target);
@@ -265,7 +257,7 @@ CopiedAttempts::Sight CopiedAttempts::Before(const AttemptTarget& target) {
   Sight sight;
   const std::shared_ptr<Item> item = ItemOf(target.key);
   const std::lock_guard lock(item->mutex);
-  if (item->mirror && StorageIsThere()) {
+  if (item->mirror && storage_.root.Check().ok()) {
     Owe(target, *item);
     return {true, std::nullopt, item->mirror};
   }

@@ -109,7 +109,6 @@ class CopiedAttempts {
                                  absl::Time deadline);
   absl::Status CallOffUnsent(const AttemptTarget& target, Item& item) const;
   absl::Status Signal(const AttemptTarget& target, StopLevel level, absl::Time deadline);
-  bool StorageIsThere() const;
 
   const CopiedOptions options_;
   const SharedStorage& storage_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "absl/strings/escaping.h"
+#include "launch/engine_call.h"
 #include "launch/record.h"
 
 namespace tp::node {
@@ -130,18 +131,6 @@ bool HasPosition(PieceKind kind) {
 }
 
 std::string Relative(const std::string& path, const std::string& root) { return path.substr(root.size() + 1); }
-
-const char* SignalWord(StopLevel level) {
-  switch (level) {
-    case StopLevel::kWarn:
-      return "warn";
-    case StopLevel::kTerm:
-      return "term";
-    case StopLevel::kKill:
-      return "kill";
-  }
-  return "kill";
-}
 
 // As launch::CloseFence: in place, so that a rank reads one or the other word.
 constexpr std::string_view kCloseFence = R"sh(
@@ -272,7 +261,7 @@ s() {{
   fi
 }}
 )sh",
-                      SignalWord(level));
+                      launch::SignalWord(level));
   for (const RankQuestion& rank : ranks) text += fmt::format("s {} {} {}\n", rank.id, rank.pool, rank.rank);
   if (level == StopLevel::kWarn) text += "[ ! -d \"$d\" ] || [ -L \"$d/pause\" ] || : >>\"$d/pause\"\n";
   return text;

@@ -45,6 +45,25 @@ absl::StatusOr<loop::MarkNode> ParseMark(const v1::MarkNodeRequest& request) {
   return mark;
 }
 
+bool HasNode(const core::Registry& registry, const std::string& name) {
+  return std::any_of(registry.series.begin(), registry.series.end(), [&name](const auto& item) {
+    const std::vector<core::Node>& nodes = item.second.nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [&name](const core::Node& node) { return node.name == name; });
+  });
+}
+
+// Only of machines that a backend reaches by itself is an admin's word needed, and heeded (DESIGN 5.11).
+absl::Status CheckCanBeDead(const Context& context, const std::string& name) {
+  const std::vector<NodeSight> sights = context.node_sights();
+  const bool reached =
+      std::any_of(sights.begin(), sights.end(), [&name](const NodeSight& sight) { return sight.node == name; });
+  if (reached || !HasNode(*context.registry(), name)) return absl::OkStatus();
+  return FailedPrecondition(
+      "{} is not a machine that tpd reaches over ssh, so its engine says what became of its jobs: "
+      "to keep new ones off it, drain it (tp admin node drain {})",
+      name, name);
+}
+
 absl::StatusOr<loop::ClearNode> ParseClear(const v1::ClearNodeRequest& request) {
   loop::ClearNode clear;
   TP_ASSIGN_OR_RETURN(clear.part, PartOf(request));
@@ -120,7 +139,9 @@ grpc::ServerUnaryReactor* NodeService::MarkNode(grpc::CallbackServerContext* ser
                                                 const v1::MarkNodeRequest* request, v1::MarkNodeResponse* response) {
   return RunUnary(context_, context_.calls, server_context, kMarkNode, [=, this](const Call& call, const Done& done) {
     auto action = ParseMark(*request);
-    if (!action.ok()) return done(action.status());
+    absl::Status status = action.status();
+    if (status.ok() && action->kind == core::MarkKind::kDead) status = CheckCanBeDead(context_, action->part.node);
+    if (!status.ok()) return done(status);
     ChangeWithNote(context_, call, *request, response, done, *std::move(action));
   });
 }

@@ -108,6 +108,18 @@ TEST_F(NodesTest, MarksGoThroughTheLoop) {
   EXPECT_TRUE(std::get<loop::ClearNode>(loop_.commands().at(1).action).part.whole());
 }
 
+TEST_F(NodesTest, OnlyMachinesThatTpdReachesItselfAreDeclaredDead) {
+  v1::MarkNodeRequest mark;
+  v1::MarkNodeResponse marked;
+  mark.set_request_id("r-1");
+  mark.set_node("node-1");
+  mark.set_kind(v1::NODE_MARK_KIND_DEAD);
+  const grpc::Status status = stub_->MarkNode(As("root", Role::kAdmin).get(), mark, &marked);
+  EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("tp admin node drain node-1"));
+  EXPECT_TRUE(loop_.commands().empty());
+}
+
 TEST_F(NodesTest, RefusesWhatMakesNoSense) {
   v1::MarkNodeRequest mark;
   v1::MarkNodeResponse marked;

@@ -16,6 +16,7 @@ const tp::testing::DockerEngine& Engine() {
 const auto kWorlds = ::testing::Values(WorldParam{"engine", [] { return std::make_unique<DockerWorld>(Engine()); }});
 INSTANTIATE_TEST_SUITE_P(Docker, Conformance, kWorlds, WorldName);
 INSTANTIATE_TEST_SUITE_P(Docker, EngineConformance, kWorlds, WorldName);
+INSTANTIATE_TEST_SUITE_P(Docker, MemoryConformance, kWorlds, WorldName);
 
 }  // namespace
 }  // namespace tp::conformance

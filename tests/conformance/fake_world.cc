@@ -48,6 +48,7 @@ class FakeWorld final : public World {
 };
 
 const auto kWorlds = ::testing::Values(WorldParam{"fake", [] { return std::make_unique<FakeWorld>(); }});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MemoryConformance);
 INSTANTIATE_TEST_SUITE_P(Fake, Conformance, kWorlds, WorldName);
 INSTANTIATE_TEST_SUITE_P(Fake, EngineConformance, kWorlds, WorldName);
 

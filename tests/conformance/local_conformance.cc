@@ -6,6 +6,7 @@
 namespace tp::conformance {
 namespace {
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MemoryConformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EngineConformance);
 INSTANTIATE_TEST_SUITE_P(Local, Conformance,
                          ::testing::Values(WorldParam{"cgroups", [] { return std::make_unique<LocalWorld>(true); }},

@@ -13,6 +13,8 @@ const tp::testing::SshHosts& Hosts() {
   return hosts;
 }
 
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MemoryConformance);
+
 const auto kShared = ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeWorld>(Hosts()); }});
 INSTANTIATE_TEST_SUITE_P(Node, Conformance, kShared, WorldName);
 INSTANTIATE_TEST_SUITE_P(Node, EngineConformance, kShared, WorldName);

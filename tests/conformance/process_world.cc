@@ -31,6 +31,7 @@ case $1 in
   exit) exit "$2" ;;
   raise) kill -"$2" $$ ;;
   trap) trap "exit $2" TERM ;;
+  eat) exec dd if=/dev/zero of=/dev/null bs=256M count=1 2>/dev/null ;;
 esac
 # A grandchild that left the session is of the tree all the same.
 setsid sleep 600 &

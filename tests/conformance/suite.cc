@@ -547,6 +547,23 @@ TEST_P(EngineConformance, ALaunchWhileTheEngineIsAwayHappensOnceOrNot) {
   EXPECT_EQ(world().NoncesThatRan(spec, 0, 0).size(), 1u);
 }
 
+TEST_P(MemoryConformance, ARankThatTakesMoreThanItsMemoryIsOutOfMemory) {
+  const auto with_memory = [this](int64_t bytes) {
+    LaunchSpec spec = Spec({"eat"});
+    spec.demands = {NodeDemand{.limits = {.cpus = {}, .memory_bytes = bytes, .shm_bytes = {}, .memlock_bytes = {}},
+                               .constraint = {},
+                               .node_selector = {}}};
+    return spec;
+  };
+  const LaunchSpec greedy = with_memory(64 << 20);
+  LaunchAccepted(greedy);
+  const Present present = AwaitFreed(greedy);
+  ASSERT_TRUE(present.ranks[0].ended);
+  EXPECT_EQ(present.ranks[0].ended->exit, ExitKind::kKilled);
+  EXPECT_TRUE(present.ranks[0].ended->oom_kills > 0 || present.engine_end == EngineEnd::kOutOfMemory);
+  EXPECT_EQ(RunToEnd(with_memory(512 << 20)).code, 0);
+}
+
 TEST_P(Conformance, TheInventoryListsWhatIsAliveAndNothingElse) {
   const LaunchSpec alive = Spec({"hold"});
   const LaunchSpec over = Spec({"exit 0"});

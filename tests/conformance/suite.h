@@ -50,4 +50,7 @@ class Conformance : public ::testing::TestWithParam<WorldParam> {
 // Cases of backends whose engine can be out of tpd's reach.
 class EngineConformance : public Conformance {};
 
+// Cases of backends that hold a rank to its memory.
+class MemoryConformance : public Conformance {};
+
 }  // namespace tp::conformance

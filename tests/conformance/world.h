@@ -18,6 +18,7 @@ namespace tp::conformance {
 //   raise N   dies of signal N
 //   hold      runs until it is killed
 //   trap N    on TERM exits with N
+//   eat       takes 256 MiB and exits with 0
 inline constexpr char kProgramVariable[] = "TP_TEST_PROGRAM";
 // ... and writes this one to the witness when it begins.
 inline constexpr char kNonceVariable[] = "TP_TEST_NONCE";

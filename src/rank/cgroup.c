@@ -104,6 +104,19 @@ void cgroup_kill(const char* path) {
 
 void cgroup_remove(const char* path) { rmdir(path); }
 
+// The group that is mounted at `mount`; "" where all are, and in a namespace whose root is.
+static void find_mounted_group(const char* mount, char* group, size_t capacity) {
+  group[0] = '\0';
+  FILE* stream = fopen("/proc/self/mountinfo", "re");
+  if (stream == NULL) return;
+  char line[8192], root[3072], point[3072];
+  while (fgets(line, sizeof line, stream) != NULL) {
+    if (sscanf(line, "%*d %*d %*s %3071s %3071s", root, point) != 2 || strcmp(point, mount) != 0) continue;
+    snprintf(group, capacity, "%s", strcmp(root, "/") == 0 ? "" : root);
+  }
+  fclose(stream);
+}
+
 // The directory of this process's own group: `controller` is "" for version 2.
 static bool find_own_group(const char* controller, const char* mount, char* path, size_t capacity) {
   FILE* stream = fopen("/proc/self/cgroup", "re");
@@ -122,7 +135,12 @@ static bool find_own_group(const char* controller, const char* mount, char* path
   }
   fclose(stream);
   if (!found) return false;
-  int length = snprintf(path, capacity, "%s%s", mount, group);
+  // A container may see the host's names, and only its own group's directory.
+  char mounted[3072];
+  find_mounted_group(mount, mounted, sizeof mounted);
+  size_t above = strlen(mounted);
+  if (strncmp(group, mounted, above) != 0 || (group[above] != '\0' && group[above] != '/')) above = 0;
+  int length = snprintf(path, capacity, "%s%s", mount, group + above);
   return length > 0 && (size_t)length < capacity;
 }
 

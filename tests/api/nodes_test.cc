@@ -97,7 +97,7 @@ TEST_F(NodesTest, MarksGoThroughTheLoop) {
   EXPECT_EQ(stub_->MarkNode(As("ana").get(), mark, &marked).error_code(), StatusCode::PERMISSION_DENIED);
   ASSERT_TRUE(stub_->MarkNode(As("olga", Role::kOperator).get(), mark, &marked).ok());
   EXPECT_EQ(marked.note(), "done");
-  const auto& action = std::get<loop::MarkNode>(loop_.commands().at(0).action);
+  const auto action = std::get<loop::MarkNode>(loop_.commands().at(0).action);
   EXPECT_EQ(action.part, (core::NodePart{.node = "node-1", .card = 2}));
   EXPECT_EQ(action.reason, "new disk");
   v1::ClearNodeRequest clear;

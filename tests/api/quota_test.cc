@@ -148,7 +148,7 @@ TEST_F(QuotaTest, SetGoesThroughTheLoop) {
             StatusCode::PERMISSION_DENIED);
   ASSERT_TRUE(stub_->SetQuota(As("root", Role::kAdmin).get(), request, &response).ok());
   EXPECT_EQ(response.note(), "quota of bob: gpus: 16");
-  const auto& set = std::get<loop::SetQuota>(loop_.commands().at(0).action);
+  const auto set = std::get<loop::SetQuota>(loop_.commands().at(0).action);
   EXPECT_EQ(set.user, "bob");
   EXPECT_EQ(set.limits.gpus, 16);
   EXPECT_EQ(set.limits.series_gpus.at("h200"), core::kNoLimit);

@@ -159,7 +159,7 @@ TEST_F(WindowsTest, HoldingOpenGoesThroughTheLoop) {
             StatusCode::PERMISSION_DENIED);
   ASSERT_TRUE(stub_->HoldWindowOpen(As("root", Role::kAdmin).get(), request, &response).ok());
   EXPECT_EQ(response.note(), "held");
-  const auto& hold = std::get<loop::HoldWindowOpen>(loop_.commands().at(0).action);
+  const auto hold = std::get<loop::HoldWindowOpen>(loop_.commands().at(0).action);
   EXPECT_EQ(hold.series, "h200");
   EXPECT_EQ(absl::ToUnixSeconds(*hold.until), request.until().seconds());
   request.set_request_id("r-2");

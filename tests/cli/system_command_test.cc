@@ -137,13 +137,13 @@ TEST_F(SystemCommandTest, MistypedFlagsGetASuggestion) {
   EXPECT_THAT(Tp({"context", "uze"}).err, HasSubstr("no command tp context uze; did you mean use?"));
 }
 
-// What ships must start within 30 ms (docs/cli.md); other builds get ten times that, and a machine on which Python
-// alone takes longer half as much again as Python. Only the processor's time of the quickest try is counted, whatever
-// else the machine does: what this finds is a start that builds what nobody asked for.
+// What ships must start within 30 ms (docs/cli.md), or half as much again as Python on a machine where that is longer;
+// builds that are not optimised or are instrumented get ten times that. Only the processor's time of the quickest try
+// is counted, whatever else the machine does: what this finds is a start that builds what nobody asked for.
 TEST_F(SystemCommandTest, StartsAtOnce) {
   const absl::Duration start = Quickest([this] { EXPECT_EQ(Tp({"version", "--client"}).exit_code, 0); });
   const absl::Duration yardstick = Quickest([] { EXPECT_EQ(std::system("/usr/bin/python3 -c pass"), 0); });
-  EXPECT_LT(start, std::max(absl::Milliseconds(TP_START_LIMIT_MS), 1.5 * yardstick)) << "python takes " << yardstick;
+  EXPECT_LT(start, TP_START_FACTOR * std::max(absl::Milliseconds(30), 1.5 * yardstick)) << "python takes " << yardstick;
 }
 
 TEST_F(SystemCommandTest, HelpIsNoError) {

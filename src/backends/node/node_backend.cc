@@ -452,7 +452,7 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
     std::map<size_t, AttemptWatch::Answer> answers = round->AnswersFor(i);
     round->TakeFiles(i, answers);
     observations[i] = entries[i]->watch->Judge(targets[i].nonce, answers);
-    if (sights[i].copied) observations[i] = copied_->After(targets[i], std::move(observations[i]));
+    if (sights[i].copied) observations[i] = copied_->After(targets[i], sights[i], std::move(observations[i]));
   }
   return observations;
 }

@@ -193,9 +193,9 @@ absl::Status CopiedAttempts::BeginLaunch(const LaunchSpec& spec, Item& item) {
   return absl::OkStatus();
 }
 
-void CopiedAttempts::GoOnWithLaunch(const AttemptTarget& target, Item& item) {
+bool CopiedAttempts::GoOnWithLaunch(const AttemptTarget& target, Item& item) {
   const auto pending = FindPendingLaunch(pending_, target.key, target.nonce);
-  if (pending.ok() && *pending) BeginLaunch(**pending, item).IgnoreError();
+  return pending.ok() && *pending && BeginLaunch(**pending, item).ok();
 }
 
 void CopiedAttempts::CopyThenLaunch(const LaunchSpec& spec, const std::shared_ptr<CopyJob>& job) {
@@ -225,12 +225,13 @@ void CopiedAttempts::CopyThenLaunch(const LaunchSpec& spec, const std::shared_pt
 // --- Observation ----------------------------------------------------------------------------------------
 
 // An attempt that is not handed over has nothing on any machine that runs or can.
-Observation CopiedAttempts::NotHandedOver(const AttemptTarget& target, Item& item, bool to_nobody) {
+Observation CopiedAttempts::NotHandedOver(const AttemptTarget& target, Item& item, bool launch_was_under_way,
+                                          bool to_nobody) {
   if (const absl::Status there = storage_.root.Check(); !there.ok()) return Unknown{std::string(Message(there))};
-  if (!item.launch && !to_nobody) GoOnWithLaunch(target, item);
+  const bool goes_on = !item.launch && !to_nobody && GoOnWithLaunch(target, item);
   Present present;
   present.ranks = NothingOf(target);
-  if (item.launch && item.launch->under_way() && !to_nobody) {
+  if ((launch_was_under_way || goes_on) && !to_nobody) {
     present.phase = EnginePhase::kWaiting;
     present.reason = item.launch->words();
     return present;
@@ -259,10 +260,12 @@ CopiedAttempts::Sight CopiedAttempts::Before(const AttemptTarget& target) {
   const std::lock_guard lock(item->mutex);
   if (item->mirror && storage_.root.Check().ok()) {
     Owe(target, *item);
-    return {true, std::nullopt, item->mirror};
+    return {.copied = true, .known = std::nullopt, .mirror = item->mirror};
   }
+  // Before its files are read: a launch that ends in between has handed it over behind what was read.
+  sight.launch_under_way = item->launch && item->launch->under_way();
   const absl::StatusOr<std::optional<Kind>> kind = KindOf(target);
-  if (!kind.ok()) return {true, Unknown{std::string(Message(kind.status()))}, nullptr};
+  if (!kind.ok()) return {.copied = true, .known = Unknown{std::string(Message(kind.status()))}, .mirror = nullptr};
   if (!*kind) return sight;
   sight.copied = true;
   const absl::StatusOr<std::optional<launch::AttemptClaim>> claim = ClaimHere(target);
@@ -271,20 +274,18 @@ CopiedAttempts::Sight CopiedAttempts::Before(const AttemptTarget& target) {
   } else if (*claim && (*claim)->fenced) {
     return sight;
   } else if (!(*kind)->made || (*kind)->handover.nonce.empty()) {
-    sight.known = NotHandedOver(target, *item, (*kind)->made);
+    sight.known = NotHandedOver(target, *item, sight.launch_under_way, (*kind)->made);
   } else {
     sight.mirror = std::make_shared<AttemptMirror>(target, (*kind)->handover);
     // Until then the call may take it back.
-    if (!item->launch || !item->launch->under_way()) item->mirror = sight.mirror;
+    if (!sight.launch_under_way) item->mirror = sight.mirror;
     Owe(target, *item);
   }
   return sight;
 }
 
-Observation CopiedAttempts::After(const AttemptTarget& target, Observation seen) {
-  const std::shared_ptr<Item> item = ItemOf(target.key);
-  const std::lock_guard lock(item->mutex);
-  if (std::holds_alternative<Absent>(seen) && item->launch && item->launch->under_way()) {
+Observation CopiedAttempts::After(const AttemptTarget& target, const Sight& sight, Observation seen) {
+  if (std::holds_alternative<Absent>(seen) && sight.launch_under_way) {
     Present present;
     present.phase = EnginePhase::kWaiting;
     present.cards_granted = true;
@@ -296,6 +297,8 @@ Observation CopiedAttempts::After(const AttemptTarget& target, Observation seen)
   const bool owned =
       present != nullptr && (present->claim == Claim::kThisLaunch || present->claim == Claim::kOtherLaunch);
   if (!owned || !present->freed) return seen;
+  const std::shared_ptr<Item> item = ItemOf(target.key);
+  const std::lock_guard lock(item->mutex);
   return Freed(target, *item, std::move(*present));
 }
 

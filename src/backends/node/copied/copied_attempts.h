@@ -56,10 +56,13 @@ class CopiedAttempts {
     bool copied = false;
     std::optional<Observation> known;       // there is nothing to ask
     std::shared_ptr<AttemptMirror> mirror;  // what they are to be asked besides
+    // Its machines were being told to start it, so that what they answer may be of before they were.
+    bool launch_under_way = false;
   };
   Sight Before(const AttemptTarget& target);
-  // What the judgement becomes: an attempt is over once its files are here.
-  Observation After(const AttemptTarget& target, Observation seen);
+  // What the judgement becomes: an attempt is over once its files are here. `sight`: as it was before its machines
+  // were asked.
+  Observation After(const AttemptTarget& target, const Sight& sight, Observation seen);
 
   // Nothing: the attempt is not of this kind.
   std::optional<FenceResult> Fence(const AttemptTarget& target, absl::Time deadline);
@@ -95,10 +98,10 @@ class CopiedAttempts {
   // With the item's mutex held.
   absl::Status BeginLaunch(const LaunchSpec& spec, Item& item);
   void CopyThenLaunch(const LaunchSpec& spec, const std::shared_ptr<CopyJob>& job);
-  // Of a tpd that ended before it was handed over.
-  void GoOnWithLaunch(const AttemptTarget& target, Item& item);
+  // Of a tpd that ended before it was handed over. False: there is none, or it cannot begin.
+  bool GoOnWithLaunch(const AttemptTarget& target, Item& item);
   void BeginCopyOut(const AttemptTarget& target, Item& item);
-  Observation NotHandedOver(const AttemptTarget& target, Item& item, bool to_nobody);
+  Observation NotHandedOver(const AttemptTarget& target, Item& item, bool launch_was_under_way, bool to_nobody);
   Observation Freed(const AttemptTarget& target, Item& item, Present present);
   void Owe(const AttemptTarget& target, Item& item);
   FenceResult FenceHandedOver(const AttemptTarget& target, const Handover& handover, absl::Time deadline);

@@ -27,14 +27,15 @@ function(tp_library name)
   target_link_libraries(${name} PUBLIC tp_options ${ARG_DEPS})
 endfunction()
 
-# tp_test(NAME LABEL label SOURCES... DEPS... [TIMEOUT s]): a GoogleTest program, one CTest entry a case.
+# tp_test(NAME LABEL label SOURCES... DEPS... [TIMEOUT s] [FILTER f]): a GoogleTest program, one CTest entry a case that
+# the filter lets through.
 function(tp_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;FILTER" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE tp_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_FILTER "${ARG_FILTER}"
     PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

@@ -1,9 +1,10 @@
 // The one interface to an engine (DESIGN 10). Implementations live in src/backends/<name>.
 //
 // Threads: every call may block and is made from threads that belong to this backend alone; calls for
-// different attempts may run at the same time, calls for one attempt never do. Nothing here is called
-// from the loop. Deadlines: a call returns by `deadline`, with Unknown, Indeterminate or
-// DEADLINE_EXCEEDED where the engine did not answer.
+// different attempts may run at the same time, calls for one attempt never do, but beside an Observe of
+// several that is past its deadline. Nothing here is called from the loop. Deadlines: a call returns by
+// `deadline`, with Unknown, Indeterminate or DEADLINE_EXCEEDED where the engine did not answer; one that the
+// kernel holds up, as on storage that hangs, is left to itself, and must hold up no call for another attempt.
 // Errors: an engine that does not answer is never an end of anything. Sentences name what failed,
 // where, and what to do.
 #pragma once
@@ -52,7 +53,7 @@ class Backend {
   // Prepares the attempt directory and hands the attempt over. At most one call per (key, nonce).
   virtual LaunchResult Launch(const LaunchSpec& spec, absl::Time deadline) = 0;
 
-  // One observation per target, in order.
+  // One observation per target, in order. Past the deadline no further one is begun with.
   virtual std::vector<Observation> Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) = 0;
 
   virtual FenceResult Fence(const AttemptTarget& target, absl::Time deadline) = 0;

@@ -17,6 +17,12 @@ const auto kWorlds = ::testing::Values(WorldParam{"engine", [] { return std::mak
 INSTANTIATE_TEST_SUITE_P(Docker, Conformance, kWorlds, WorldName);
 INSTANTIATE_TEST_SUITE_P(Docker, EngineConformance, kWorlds, WorldName);
 INSTANTIATE_TEST_SUITE_P(Docker, MemoryConformance, kWorlds, WorldName);
+INSTANTIATE_TEST_SUITE_P(Docker, HungStorageConformance, kWorlds, WorldName);
+INSTANTIATE_TEST_SUITE_P(DockerClock, Conformance,
+                         ::testing::Values(WorldParam{
+                             "ahead",
+                             [] { return std::make_unique<DockerWorld>(Engine(), TP_TEST_CLOCK_AHEAD_BINARY); }}),
+                         WorldName);
 
 }  // namespace
 }  // namespace tp::conformance

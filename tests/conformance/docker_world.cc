@@ -8,7 +8,8 @@
 
 namespace tp::conformance {
 
-DockerWorld::DockerWorld(const tp::testing::DockerEngine& engine) : engine_(engine) {
+DockerWorld::DockerWorld(const tp::testing::DockerEngine& engine, std::string rank_binary)
+    : ProcessWorld(std::move(rank_binary)), engine_(engine) {
   std::filesystem::copy_file(At("program.sh"), storage_root() + "/program.sh");
   MendEngine();
   RestartBackend();
@@ -30,7 +31,7 @@ docker::DockerOptions DockerWorld::options() const {
   docker::DockerOptions options;
   options.deployment = deployment();
   options.storage_root = storage_root();
-  options.rank_binary = TP_TEST_RANK_BINARY;
+  options.rank_binary = rank_binary();
   options.address.host = "unix://" + At("engine.sock");
   return options;
 }

@@ -13,7 +13,7 @@ namespace tp::conformance {
 
 class DockerWorld final : public ProcessWorld {
  public:
-  explicit DockerWorld(const tp::testing::DockerEngine& engine);
+  explicit DockerWorld(const tp::testing::DockerEngine& engine, std::string rank_binary = TP_TEST_RANK_BINARY);
   ~DockerWorld() override;
 
   Backend& backend() override { return *backend_; }

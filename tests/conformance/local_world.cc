@@ -14,7 +14,10 @@ namespace tp::conformance {
 
 namespace fs = std::filesystem;
 
-LocalWorld::LocalWorld(bool cgroups) : cgroups_(cgroups) { RestartBackend(); }
+LocalWorld::LocalWorld(bool cgroups, std::string rank_binary)
+    : ProcessWorld(std::move(rank_binary)), cgroups_(cgroups) {
+  RestartBackend();
+}
 
 LocalWorld::~LocalWorld() {
   const std::string parent = backend_->cgroup_parent();
@@ -31,7 +34,7 @@ LocalWorld::~LocalWorld() {
 local::LocalOptions LocalWorld::options() const {
   return {.deployment = deployment(),
           .storage_root = storage_root(),
-          .rank_binary = TP_TEST_RANK_BINARY,
+          .rank_binary = rank_binary(),
           .cgroups = cgroups_,
           .reader = {}};
 }

@@ -11,7 +11,7 @@ namespace tp::conformance {
 
 class LocalWorld final : public ProcessWorld {
  public:
-  explicit LocalWorld(bool cgroups);
+  explicit LocalWorld(bool cgroups, std::string rank_binary = TP_TEST_RANK_BINARY);
   ~LocalWorld() override;
 
   Backend& backend() override { return *backend_; }

@@ -18,6 +18,11 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MemoryConformance);
 const auto kShared = ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeWorld>(Hosts()); }});
 INSTANTIATE_TEST_SUITE_P(Node, Conformance, kShared, WorldName);
 INSTANTIATE_TEST_SUITE_P(Node, EngineConformance, kShared, WorldName);
+INSTANTIATE_TEST_SUITE_P(Node, HungStorageConformance, kShared, WorldName);
+INSTANTIATE_TEST_SUITE_P(NodeClock, Conformance,
+                         ::testing::Values(WorldParam{
+                             "ahead", [] { return std::make_unique<NodeWorld>(Hosts(), TP_TEST_CLOCK_AHEAD_BINARY); }}),
+                         WorldName);
 
 const auto kCopied = ::testing::Values(WorldParam{"ssh", [] { return std::make_unique<NodeCopiedWorld>(Hosts()); }});
 INSTANTIATE_TEST_SUITE_P(NodeCopied, Conformance, kCopied, WorldName);

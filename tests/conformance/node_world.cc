@@ -9,7 +9,10 @@
 
 namespace tp::conformance {
 
-NodeWorld::NodeWorld(const tp::testing::SshHosts& hosts) : hosts_(hosts) { RestartBackend(); }
+NodeWorld::NodeWorld(const tp::testing::SshHosts& hosts, std::string rank_binary)
+    : ProcessWorld(std::move(rank_binary)), hosts_(hosts) {
+  RestartBackend();
+}
 
 NodeWorld::~NodeWorld() {
   backend_.reset();
@@ -20,7 +23,7 @@ NodeWorld::~NodeWorld() {
 node::NodeOptions NodeWorld::options() const {
   node::NodeOptions options{.deployment = deployment(),
                             .storage_root = storage_root(),
-                            .rank_binary = TP_TEST_RANK_BINARY,
+                            .rank_binary = rank_binary(),
                             .data_directory = hosts_.directory() + "/tpd",
                             .ssh = {},
                             .reader = {}};

@@ -12,7 +12,7 @@ namespace tp::conformance {
 
 class NodeWorld : public ProcessWorld {
  public:
-  explicit NodeWorld(const tp::testing::SshHosts& hosts);
+  explicit NodeWorld(const tp::testing::SshHosts& hosts, std::string rank_binary = TP_TEST_RANK_BINARY);
   ~NodeWorld() override;
 
   Backend& backend() override { return *backend_; }

@@ -14,6 +14,7 @@ const tp::testing::DockerEngine& Engine() {
 }
 
 const auto kWorlds = ::testing::Values(WorldParam{"engine", [] { return std::make_unique<DockerWorld>(Engine()); }});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(HungStorageConformance);
 INSTANTIATE_TEST_SUITE_P(Podman, Conformance, kWorlds, WorldName);
 INSTANTIATE_TEST_SUITE_P(Podman, EngineConformance, kWorlds, WorldName);
 INSTANTIATE_TEST_SUITE_P(Podman, MemoryConformance, kWorlds, WorldName);

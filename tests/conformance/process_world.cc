@@ -51,7 +51,8 @@ void AwaitFile(const std::function<std::string()>& where) {
 
 }  // namespace
 
-ProcessWorld::ProcessWorld() : deployment_("t" + RandomName().substr(0, 8)) {
+ProcessWorld::ProcessWorld(std::string rank_binary)
+    : rank_binary_(std::move(rank_binary)), deployment_("t" + RandomName().substr(0, 8)) {
   fs::create_directories(storage_root());
   WriteText(dir_.At("program.sh"), kProgram);
 }
@@ -116,6 +117,8 @@ void ProcessWorld::BreakStorage() {
   fs::rename(storage_root(), dir_.At("away"));
   fs::create_directories(storage_root());
 }
+
+void ProcessWorld::HangStorageOf(const LaunchSpec& spec) { hung_.emplace(spec.paths.attempt_dir); }
 
 void ProcessWorld::HealStorage() {
   fs::remove(storage_root());

@@ -4,17 +4,20 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/conformance/world.h"
+#include "tests/launch/hung_directory.h"
 #include "tests/launch/temp_dir.h"
 
 namespace tp::conformance {
 
 class ProcessWorld : public World {
  public:
-  ProcessWorld();
+  // `rank_binary`: the runner of its ranks.
+  explicit ProcessWorld(std::string rank_binary = TP_TEST_RANK_BINARY);
   ~ProcessWorld() override;  // ends what is left of its processes
 
   std::string deployment() const override { return deployment_; }
@@ -28,6 +31,8 @@ class ProcessWorld : public World {
   bool PauseAnnounced(const LaunchSpec& spec) override;
   void BreakStorage() override;
   void HealStorage() override;
+  void HangStorageOf(const LaunchSpec& spec) override;
+  void MendStorage() override { hung_.reset(); }
 
  protected:
   // Where a file that a rank sees at `path` is found from here.
@@ -35,11 +40,14 @@ class ProcessWorld : public World {
   // As its own machine numbers it. Waits for the claim.
   pid_t RunnerOf(const LaunchSpec& spec, int pool, int rank) const;
   std::string At(std::string_view name) const { return dir_.At(name); }
+  const std::string& rank_binary() const { return rank_binary_; }
   void KillProcesses() const;
 
  private:
   tp::testing::TempDir dir_;
+  const std::string rank_binary_;
   const std::string deployment_;
+  std::optional<tp::testing::HungDirectory> hung_;
 };
 
 }  // namespace tp::conformance

@@ -50,6 +50,9 @@ class Conformance : public ::testing::TestWithParam<WorldParam> {
 // Cases of backends whose engine can be out of tpd's reach.
 class EngineConformance : public Conformance {};
 
+// Cases of backends whose storage can hang.
+class HungStorageConformance : public Conformance {};
+
 // Cases of backends that hold a rank to its memory.
 class MemoryConformance : public Conformance {};
 

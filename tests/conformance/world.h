@@ -57,6 +57,10 @@ class World {
   virtual void KillRunner(const LaunchSpec& spec, int pool, int rank) = 0;
   virtual void BreakStorage() = 0;
   virtual void HealStorage() = 0;
+  // Whoever opens a file in the attempt's directory waits until it is mended. Only of worlds that
+  // HungStorageConformance is instantiated for: where there are no files, none can hang.
+  virtual void HangStorageOf(const LaunchSpec&) { throw std::logic_error("this world has no storage"); }
+  virtual void MendStorage() { throw std::logic_error("this world has no storage"); }
   // The engine is out of reach while what it runs goes on; and there again. Only of worlds that EngineConformance is
   // instantiated for: where tpd's own machine is the engine, it cannot be away.
   virtual void CutEngine() { throw std::logic_error("this world's engine cannot be away"); }

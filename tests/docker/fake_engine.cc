@@ -16,6 +16,8 @@ using nlohmann::json;
 using ::tp::testing::ReadText;
 using ::tp::testing::WriteText;
 
+constexpr absl::Duration kLatestStart = absl::Seconds(5);
+
 std::string Decoded(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -117,6 +119,10 @@ EngineResponse FakeEngine::OnContainer(const EngineRequest& request, const std::
     boxes_.erase(box->name);
     return {204, ""};
   }
+  if (what == "/start" && random_.Between(0, 999) < losses_) {
+    late_starts_.push_back(box->name);
+    return Words(500, "try again");
+  }
   if (what == "/start") return Start(*box);
   if (what == "/exec") {
     if (box->state != "running") return Words(409, "container is not running");
@@ -154,7 +160,9 @@ EngineResponse FakeEngine::Start(Box& box) {
   const auto owner = launch::ParseAttemptClaim(ReadText(claim), box.plays.key);
   const bool mine = owner && !owner->fenced && owner->nonce == box.plays.nonce;
   const std::string own = fmt::format("{}/{}-{}", box.plays.dir, box.plays.pool, box.plays.rank);
-  if (!mine || ReadText(box.plays.dir + "/fence") != "open\n" || Exists(own + ".claim")) {
+  const bool fenced = !mine || ReadText(box.plays.dir + "/fence") != "open\n";
+  const bool claimed = Exists(own + ".claim");
+  if ((fenced && breach_ != Breach::kRanksIgnoreTheFence) || (claimed && breach_ != Breach::kRanksIgnoreTheClaim)) {
     box.state = "exited";
     box.exit_code = 76;
     return {204, ""};
@@ -166,13 +174,26 @@ EngineResponse FakeEngine::Start(Box& box) {
   return {204, ""};
 }
 
+void FakeEngine::Pass(absl::Duration length) {
+  if (breach_ == Breach::kStartsAgain || breach_ == Breach::kRanksIgnoreTheClaim) {
+    for (auto& [name, box] : boxes_) {
+      if (box.state == "exited" && random_.Chance(20)) Start(box);
+    }
+  }
+  while (!late_starts_.empty() && (length >= kLatestStart || random_.Chance(100))) {
+    if (Box* box = Find(late_starts_.front()); box != nullptr) Start(*box);
+    late_starts_.erase(late_starts_.begin());
+  }
+}
+
 void FakeEngine::End(Box& box, int code, const std::string& by) {
   const std::string own = fmt::format("{}/{}-{}", box.plays.dir, box.plays.pool, box.plays.rank);
-  WriteText(own + ".exit",
-            Record(box.plays, fmt::format("started_boot_us=1000\nstarted_unix_us=1000\nended_boot_us=2000\n"
-                                          "ended_unix_us=2000\nexit=exited\ncode={}\nterm_signal=0\nsignalled={}\n"
-                                          "signalled_by={}\n",
-                                          code, by.empty() ? "no" : "yes", by)));
+  WriteText(
+      own + ".exit",
+      Record(box.plays, fmt::format("started_boot_us=1000\nstarted_unix_us=1000\nended_boot_us=2000\n"
+                                    "ended_unix_us=2000\nexit=exited\ncode={}\nterm_signal=0\nsignalled={}\n"
+                                    "signalled_by={}\n",
+                                    breach_ == Breach::kRecordsAllAsWell ? 0 : code, by.empty() ? "no" : "yes", by)));
   box.state = "exited";
   box.exit_code = code;
   if (code == 0 && by.empty()) ended_well_.insert(box.plays.key);
@@ -187,7 +208,7 @@ std::vector<std::string> FakeEngine::DevicesInUse() const {
 }
 
 void FakeEngine::Signal(Box& box, const std::string& order) {
-  if (order != "warn") End(box, 143, "tpd");
+  if (order != "warn" && breach_ != Breach::kAnswersWithoutDoing) End(box, 143, "tpd");
 }
 
 std::vector<FakeEngine::Box*> FakeEngine::RunningBoxes() {
@@ -235,13 +256,16 @@ json FakeEngine::ListOf(const std::string& path) const {
   json list = json::array();
   for (const auto& [name, box] : boxes_) {
     bool wanted = all || box.state == "running";
+    if (breach_ == Breach::kListsTooFew && box.state == "running") wanted = false;
     for (const json& label : filters["label"]) {
       const std::string text = label.get<std::string>();
       const auto found = box.labels.find(text.substr(0, text.find('=')));
       wanted = wanted && found != box.labels.end() && found->second == text.substr(text.find('=') + 1);
     }
+    const bool lies = breach_ == Breach::kTellsLivingAsExited && box.state == "running";
+    const std::string state = lies ? "exited" : box.state;
     if (wanted) {
-      list.push_back({{"Id", box.id}, {"Names", {"/" + name}}, {"Labels", box.labels}, {"State", box.state}});
+      list.push_back({{"Id", box.id}, {"Names", {"/" + name}}, {"Labels", box.labels}, {"State", state}});
     }
   }
   return list;

@@ -1,5 +1,6 @@
 // A docker engine in memory whose containers play ranks: a started one claims, starts and ends as the launch contract
-// says, in the attempt directory. It loses answers and goes away as it is told. Single-threaded.
+// says, in the attempt directory. It loses answers, carries orders to start out later, and goes away as it is told.
+// Single-threaded.
 #pragma once
 
 #include <map>
@@ -9,10 +10,23 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/time/time.h"
 #include "backends/docker/engine_transport.h"
 #include "base/random.h"
 
 namespace tp::docker::test {
+
+// What no engine and no rank may do, for an oracle to notice.
+enum class Breach {
+  kNone,
+  kListsTooFew,  // running containers are left out
+  kTellsLivingAsExited,
+  kStartsAgain,  // by itself, what has ended
+  kRanksIgnoreTheFence,
+  kRanksIgnoreTheClaim,  // of their own container
+  kAnswersWithoutDoing,  // orders to ranks
+  kRecordsAllAsWell,     // an end record says 0, whatever the end was
+};
 
 class FakeEngine {
  public:
@@ -31,13 +45,15 @@ class FakeEngine {
     std::vector<std::string> devices = {};
   };
 
-  explicit FakeEngine(uint64_t seed) : random_(seed) {}
+  explicit FakeEngine(uint64_t seed, Breach breach = Breach::kNone) : random_(seed), breach_(breach) {}
 
   absl::StatusOr<EngineResponse> Handle(const EngineRequest& request);
 
   // One of the running ranks ends by itself with this code, or its container is killed by somebody.
   void EndOne(int code);
   void KillOne();
+  // Time goes on.
+  void Pass(absl::Duration length);
   void SetDown(bool down) { down_ = down; }
   void SetLosses(int64_t per_mille) { losses_ = per_mille; }
 
@@ -63,6 +79,8 @@ class FakeEngine {
   nlohmann::json ListOf(const std::string& path) const;
 
   Random random_;
+  const Breach breach_;
+  std::vector<std::string> late_starts_;      // names
   std::map<std::string, Box> boxes_;          // by name
   std::map<std::string, std::string> execs_;  // id to `<container> <order>`
   std::map<std::string, int> jobs_;           // by key and rank

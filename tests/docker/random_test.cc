@@ -1,5 +1,7 @@
 // Hundreds of interleavings of orders, looks, losses and deaths over an engine in memory.
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -20,15 +22,17 @@ constexpr int kRanks = 2;
 
 class Story {
  public:
-  explicit Story(uint64_t seed) : random_(seed), engine_(seed + 1'000'000) {
+  explicit Story(uint64_t seed, Breach breach = Breach::kNone) : random_(seed), engine_(seed + 1'000'000, breach) {
     std::filesystem::create_directories(dir_.At("storage"));
     Restart();
   }
 
-  void Play() {
+  // The first thing that was said or done and is not true or allowed.
+  std::optional<std::string> Play() {
     engine_.SetLosses(random_.Between(0, 2) == 0 ? 0 : 60);
-    for (int i = 0; i < kActions && !::testing::Test::HasFailure(); ++i) Act();
-    Calm();
+    for (int i = 0; i < kActions && !wrong_; ++i) Act();
+    if (!wrong_) Calm();
+    return wrong_;
   }
 
   int observations() const { return observations_; }
@@ -68,6 +72,7 @@ class Story {
     options.deployment = "lab";
     options.storage_root = dir_.At("storage");
     options.rank_binary = "/bin/true";
+    options.since_boot = [this] { return clock_; };
     auto created = DockerBackend::CreateOver(std::move(options), std::make_unique<FakeTransport>(engine_));
     ASSERT_TRUE(created.ok()) << created.status();
     backend_ = *std::move(created);
@@ -87,7 +92,7 @@ class Story {
     } else if (what < 73) {
       if (launched_.contains(attempt)) backend_->Stop(Target(attempt), StopLevel::kKill, Soon()).IgnoreError();
     } else if (what < 76) {
-      backend_->Fence(Target(attempt), Soon());
+      if (std::holds_alternative<FenceWon>(backend_->Fence(Target(attempt), Soon()))) fenced_.insert(attempt);
       launched_.insert(attempt);
     } else if (what < 86) {
       engine_.EndOne(static_cast<int>(random_.Between(0, 3)));
@@ -98,7 +103,25 @@ class Story {
     } else {
       Restart();
     }
-    EXPECT_LE(engine_.MostStarts(), 1) << "a container was started again";
+    const absl::Duration passed = random_.Chance(50) ? absl::Seconds(70) : absl::Milliseconds(200);
+    engine_.Pass(passed);
+    clock_ += passed;
+    CheckTruth();
+  }
+
+  void CheckTruth() {
+    if (engine_.MostStarts() > 1) Wrong(0, "a container was started again");
+    for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+      const std::string key = KeyOf(attempt);
+      int begun = 0;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        begun += engine_.JobsRun(key, rank);
+        if (engine_.JobsRun(key, rank) > 1) Wrong(attempt, "a job ran twice");
+      }
+      if (fenced_.contains(attempt) && begun > 0) Wrong(attempt, "was fenced and ran");
+      const auto over = over_.find(attempt);
+      if (over != over_.end() && begun > over->second) Wrong(attempt, "was told over and began");
+    }
   }
 
   void Look() {
@@ -111,26 +134,29 @@ class Story {
 
   void Judge(int attempt, const Observation& seen) {
     ++observations_;
-    const int running = engine_.Running(KeyOf(attempt));
-    if (std::holds_alternative<Absent>(seen)) {
-      EXPECT_EQ(running, 0) << KeyOf(attempt) << " runs and is told absent";
-    }
+    const bool running = engine_.Running(KeyOf(attempt)) > 0;
+    if (std::holds_alternative<Absent>(seen) && running) Wrong(attempt, "runs and is told absent");
     const Present* const present = std::get_if<Present>(&seen);
     if (present == nullptr) return;
-    EXPECT_FALSE(engine_.down()) << "nothing is known while the engine is away";
-    if (present->freed) {
-      EXPECT_EQ(running, 0) << KeyOf(attempt) << " runs and is told freed";
-    }
+    if (engine_.down()) Wrong(attempt, "is told while the engine is away");
+    if (present->freed && running) Wrong(attempt, "runs and is told freed");
+    if (present->freed) over_.try_emplace(attempt, Begun(attempt));
+    if (present->claim == Claim::kFenced) return;
     for (const RankObservation& rank : present->ranks) {
-      EXPECT_LE(engine_.JobsRun(KeyOf(attempt), rank.rank), 1) << "a job ran twice";
-      if (present->claim == Claim::kFenced) continue;
-      if (rank.ended && present->freed) {
-        EXPECT_TRUE(rank.started);
+      if (rank.ended && present->freed && !rank.started) Wrong(attempt, "ended without a start");
+      if (present->engine_end == EngineEnd::kExitedZero && rank.ended && !rank.ended->clean()) {
+        Wrong(attempt, "is told to have ended well and did not");
       }
-      if (present->engine_end == EngineEnd::kExitedZero && rank.ended) {
-        EXPECT_TRUE(rank.ended->clean());
+      if (rank.ended && rank.ended->clean() && !rank.ended->signalled() && !engine_.EndedWell(KeyOf(attempt))) {
+        Wrong(attempt, "is told to have ended well and did not");
       }
     }
+  }
+
+  int Begun(int attempt) const {
+    int begun = 0;
+    for (int rank = 0; rank < kRanks; ++rank) begun += engine_.JobsRun(KeyOf(attempt), rank);
+    return begun;
   }
 
   // Everything answers again: what was launched comes to its end.
@@ -145,33 +171,57 @@ class Story {
         const Present* const present = std::get_if<Present>(&seen);
         over = std::holds_alternative<Absent>(seen) || (present != nullptr && present->freed);
       }
-      EXPECT_TRUE(over) << KeyOf(attempt) << " does not come to an end";
-      EXPECT_EQ(engine_.Running(KeyOf(attempt)), 0);
-      EXPECT_EQ(backend_->Remove(Target(attempt), Soon()), absl::OkStatus());
+      if (!over) Wrong(attempt, "does not come to an end");
+      if (engine_.Running(KeyOf(attempt)) > 0) Wrong(attempt, "was killed and runs");
+      const absl::Status removed = backend_->Remove(Target(attempt), Soon());
+      if (!removed.ok()) Wrong(attempt, fmt::format("cannot be removed: {}", std::string(removed.message())));
     }
-    for (const auto& [name, box] : engine_.boxes())
-      EXPECT_FALSE(launched_.contains(1) && box.state == "running") << name;
+    for (const auto& [name, box] : engine_.boxes()) {
+      if (launched_.contains(1) && box.state == "running") Wrong(1, name + " is left");
+    }
+  }
+
+  void Wrong(int attempt, const std::string& what) {
+    if (!wrong_) wrong_ = fmt::format("{} {}", KeyOf(attempt), what);
   }
 
   Random random_;
   tp::testing::TempDir dir_{tp::testing::InMemory()};
   FakeEngine engine_;
+  absl::Duration clock_ = absl::Hours(1);
   std::unique_ptr<DockerBackend> backend_;
   std::set<int> launched_;
+  std::set<int> fenced_;
+  std::map<int, int> over_;  // told freed, and how many ranks had begun by then
+  std::optional<std::string> wrong_;
   int observations_ = 0;
 };
 
 TEST(DockerStories, HoldWhateverHappens) {
   int observations = 0;
   for (uint64_t seed = 1; seed <= kSeeds && !HasFailure(); ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
     Story story(seed);
-    story.Play();
+    const std::optional<std::string> wrong = story.Play();
+    EXPECT_FALSE(wrong) << "seed " << seed << ": " << *wrong;
     observations += story.observations();
   }
   std::printf("SCENARIOS docker %d\n", static_cast<int>(kSeeds));
   std::printf("%d observations\n", observations);
 }
+
+class PlantedBreach : public ::testing::TestWithParam<Breach> {};
+
+TEST_P(PlantedBreach, IsNoticed) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    if (Story(seed, GetParam()).Play()) return;
+  }
+  FAIL() << "the oracle did not notice";
+}
+
+INSTANTIATE_TEST_SUITE_P(Engine, PlantedBreach,
+                         ::testing::Values(Breach::kListsTooFew, Breach::kTellsLivingAsExited, Breach::kStartsAgain,
+                                           Breach::kRanksIgnoreTheFence, Breach::kRanksIgnoreTheClaim,
+                                           Breach::kAnswersWithoutDoing, Breach::kRecordsAllAsWell));
 
 }  // namespace
 }  // namespace tp::docker::test

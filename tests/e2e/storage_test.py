@@ -1,10 +1,11 @@
-"""A storage that runs full under jobs: what they are is found out once there is room again, and nothing is lost."""
+"""A storage that runs full or hangs under jobs: what they are is found out afterwards, and nothing is lost."""
 
 import subprocess
 import time
 import unittest
 
-from harness import Deployment, main, wait_until
+from harness import Deployment, DeploymentTest, main, wait_until
+from hung_directory import HungDirectory
 
 SIZE = "8m"
 
@@ -55,6 +56,32 @@ class Full(unittest.TestCase):
             self.assertEqual(self.d.wait(refused.stdout.decode().strip()), 0)
         else:
             self.assertIn("No space left", refused.stderr.decode())
+
+
+class Hung(DeploymentTest):
+    """The directory of one attempt hangs, as under a mount whose server is away. Needs root, for fanotify."""
+
+    def test_nothing_is_told_of_it_and_nobody_else_waits(self):
+        go = self.d.root / "go"
+        command = ("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done")
+        hangs = self.d.submit(*command)
+        beside = [self.d.submit(*command, flags=("--profile", "h200:1")) for _ in range(4)]
+        for run in (hangs, *beside):
+            wait_until(lambda run=run: self.d.step(run)["state"] == "RUNNING", what="the job to run")
+        hung = HungDirectory(self.d.attempt_dir(hangs))
+        self.addCleanup(hung.mend)
+        wait_until(lambda: "in time" in self.d.step(hangs)["state_text"], 60, "the reason to show")
+        self.assertEqual(self.d.step(hangs)["state"], "RUNNING")
+        began = time.monotonic()
+        for run in (self.d.submit("true"), self.d.submit("sh", "-c", "exit 3")):
+            self.assertIn(self.d.wait(run, timeout_s=30), (0, 1))
+        go.touch()
+        for run in beside:
+            self.assertEqual(self.d.wait(run, timeout_s=60), 0, self.d.show(run))
+        self.assertLess(time.monotonic() - began, 40)
+        self.assertEqual(self.d.step(hangs)["state"], "RUNNING", "nobody can know that it has ended")
+        hung.mend()
+        self.assertEqual(self.d.wait(hangs, timeout_s=60), 0, self.d.show(hangs))
 
 
 if __name__ == "__main__":

@@ -121,10 +121,14 @@ class TestBackend : public Backend {
     Enter("remove", target.key);
     return absl::OkStatus();
   }
-  std::vector<Observation> Observe(const std::vector<AttemptTarget>& targets, absl::Time) override {
+  std::vector<Observation> Observe(const std::vector<AttemptTarget>& targets, absl::Time deadline) override {
     std::vector<Observation> seen;
     for (const AttemptTarget& target : targets) {
-      Enter("observe", target.key);
+      if (targets.size() > 1 && absl::Now() >= deadline) {
+        seen.emplace_back(Unknown{"no time is left"});
+        continue;
+      }
+      Enter("observe", target.key, targets.size() > 1 ? deadline : absl::InfiniteFuture());
       if (target.key == "throws") throw std::runtime_error("a fault");
       const std::lock_guard lock(mutex_);
       seen.push_back(truth_.contains(target.key) ? truth_[target.key] : Observation(Absent{}));
@@ -138,6 +142,11 @@ class TestBackend : public Backend {
   void Hold(const std::string& key) {
     const std::lock_guard lock(mutex_);
     held_.insert(key);
+  }
+  void Release(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    held_.erase(key);
+    changed_.notify_all();
   }
   void ReleaseAll() {
     const std::lock_guard lock(mutex_);
@@ -171,10 +180,14 @@ class TestBackend : public Backend {
   }
 
  private:
-  void Enter(const std::string& call, const std::string& key) {
+  // `alone_until`: no other call for the key may come before then.
+  void Enter(const std::string& call, const std::string& key, absl::Time alone_until = absl::InfiniteFuture()) {
     std::unique_lock lock(mutex_);
-    EXPECT_FALSE(inside_.contains(key)) << "two calls at once for " << key;
-    inside_.insert(key);
+    const auto [first, last] = inside_.equal_range(key);
+    for (auto other = first; other != last; ++other) {
+      EXPECT_LT(other->second, absl::Now()) << "two calls at once for " << key;
+    }
+    const auto self = inside_.emplace(key, alone_until);
     if (call == "observe") {
       ++looks_[key];
     } else {
@@ -182,14 +195,14 @@ class TestBackend : public Backend {
     }
     changed_.notify_all();
     changed_.wait(lock, [&] { return !held_.contains(key); });
-    inside_.erase(key);
+    inside_.erase(self);
     changed_.notify_all();
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::string> held_;
-  std::set<std::string> inside_;
+  std::multimap<std::string, absl::Time> inside_;
   std::map<std::string, Observation> truth_;
   std::map<std::string, int> looks_;
   std::vector<std::string> calls_;
@@ -325,6 +338,28 @@ TEST_F(DriverTest, AHungObservationIsUnknownAndOthersAreSeen) {
       inbox_.AwaitObservation("hung", [](const Observation& seen) { return std::holds_alternative<Unknown>(seen); });
   EXPECT_THAT(std::get<Unknown>(unknown).why, HasSubstr("did not answer in time"));
   inbox_.AwaitObservation("seen", [](const Observation& seen) { return std::holds_alternative<Absent>(seen); });
+}
+
+// As where the directory of one attempt is on storage that hangs.
+TEST_F(DriverTest, ThoseThatWereLookedAtTogetherWithOneThatHangsAreSeen) {
+  DriverOptions options = Hasty();
+  options.observe_threads = 1;
+  options.unknown_interval_max = absl::Milliseconds(1);
+  Begin(options);
+  one_->Hold("first");
+  driver_->Track("one", Target("first"));
+  one_->AwaitInside("first");
+  // Due by the time that the one thread is free, so that one look takes all of them; keys are looked at in their order.
+  one_->Hold("hung");
+  for (const char* key : {"hung", "in", "its", "wake"}) driver_->Track("one", Target(key));
+  absl::SleepFor(absl::Milliseconds(25));
+  one_->Release("first");
+  for (const char* key : {"in", "its", "wake"}) {
+    inbox_.AwaitObservation(key, [](const Observation& seen) { return std::holds_alternative<Absent>(seen); });
+  }
+  inbox_.AwaitObservation("hung", [](const Observation& seen) { return std::holds_alternative<Unknown>(seen); });
+  one_->ReleaseAll();
+  inbox_.AwaitObservation("hung", [](const Observation& seen) { return std::holds_alternative<Absent>(seen); });
 }
 
 TEST_F(DriverTest, AWakeIsLookedAtOnceAndChangesAreAlwaysPosted) {

@@ -457,6 +457,10 @@ std::vector<Observation> DockerBackend::Observe(const std::vector<AttemptTarget>
   };
   const auto in_outage = [this](absl::Time at) { return InOutage(at); };
   for (const AttemptTarget& target : targets) {
+    if (absl::Now() >= deadline) {
+      observations.emplace_back(Unknown{"no time was left to look at it"});
+      continue;
+    }
     const std::shared_ptr<Entry> entry = EntryOf(target);
     const auto seen = attempts.find(target.key);
     const std::lock_guard lock(entry->mutex);

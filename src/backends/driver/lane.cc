@@ -282,11 +282,14 @@ void Lane::RunObservations() {
 std::vector<std::string> Lane::TakeDue(Moment now) {
   std::vector<std::string> keys;
   while (!due_.empty() && due_.begin()->first <= now && keys.size() < options_.observe_batch) {
-    std::string key = due_.begin()->second;
+    const std::string name = due_.begin()->second;
+    Key& key = keys_[name];
+    if (key.alone && !keys.empty()) break;
     due_.erase(due_.begin());
-    keys_[key].due.reset();
-    keys_[key].tracked->woken = false;
-    keys.push_back(std::move(key));
+    key.due.reset();
+    key.tracked->woken = false;
+    keys.push_back(name);
+    if (key.alone) break;
   }
   if (!due_.empty() && due_.begin()->first <= now) look_wanted_.notify_one();
   return keys;
@@ -304,6 +307,7 @@ bool Lane::ObserveDue(Lock& lock, std::vector<std::string> keys) {
   const Moment now = Clock::now();
   for (size_t i = 0; i < targets.size() && !flight->given_up; ++i) {
     Key& key = keys_[targets[i].key];
+    key.alone = false;
     // Tracked anew under another target while it was looked at: that is not what was seen.
     if (!key.tracked || !(key.tracked->target == targets[i])) continue;
     if (NoteObservation(key, seen[i], now)) news.push_back(i);
@@ -376,13 +380,14 @@ Lane::Flight* Lane::FindOverdue(Moment now) {
 // The loop hears now what can be said; the late result will be dropped.
 void Lane::GiveUp(Lock& lock, Flight& flight) {
   const std::string why = fmt::format("backend {} did not answer in time", name_);
+  const bool together = flight.keys.size() > 1;
   flight.given_up = true;
   flight.answering = true;
   ++given_up_;
   std::vector<std::string> unseen;
   for (const std::string& name : flight.keys) {
     Key& key = keys_[name];
-    key.given_up = true;
+    key.given_up = !together;
     const bool looked = !flight.task && key.tracked;
     if (looked && NoteObservation(key, Unknown{why}, Clock::now())) unseen.push_back(name);
   }
@@ -394,8 +399,18 @@ void Lane::GiveUp(Lock& lock, Flight& flight) {
   if (flight.task) outlet_->Answer(flight.task->outbox_id, LostAnswer(flight.task->call, why));
   for (const std::string& name : unseen) outlet_->Observed(name, Unknown{why});
   lock.lock();
+  if (together) Part(flight);
   flight.answering = false;
   answered_.notify_all();
+}
+
+// One attempt that hangs, as on storage that does, keeps those that were looked at with it from being seen only once.
+void Lane::Part(Flight& flight) {
+  for (const std::string& name : std::exchange(flight.keys, {})) {
+    keys_[name].busy = false;
+    keys_[name].alone = true;
+    Settle(name);
+  }
 }
 
 // Nothing may be sent for a key while an earlier call for it hangs.

@@ -69,6 +69,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
     std::optional<Tracked> tracked;
     bool busy = false;
     bool given_up = false;      // busy with a call that nobody waits for any more
+    bool alone = false;         // looked at by itself: a look at several did not end, and it may be why
     bool ready = false;         // in ready_
     std::optional<Moment> due;  // in due_
   };
@@ -122,6 +123,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   bool ObserveDue(Lock& lock, std::vector<std::string> keys);
   bool Finish(Lock& lock, FlightRef flight);
   void GiveUp(Lock& lock, Flight& flight);
+  void Part(Flight& flight);
   bool AnswerWaiting(Lock& lock);  // whether there was anything to answer
 
   absl::Duration LimitOf(const Call& call) const;

@@ -85,24 +85,33 @@ void LocalBackend::SetWake(std::function<void(const std::string& key)> wake) {
   machine_.watcher = watcher_.get();
 }
 
-std::shared_ptr<LocalBackend::Entry> LocalBackend::EntryOf(const AttemptTarget& target) {
+std::shared_ptr<LocalBackend::Entry> LocalBackend::FindEntry(const std::string& key) {
   const absl::Time now = absl::Now();
   const std::lock_guard lock(mutex_);
   DropUnused(now);
-  std::shared_ptr<Entry>& entry = entries_[target.key];
-  if (!entry || !entry->attempt->IsAbout(target)) {
-    entry.reset();  // the old watch ends before the new one begins
-    entry = std::make_shared<Entry>();
+  std::shared_ptr<Entry>& entry = entries_[key];
+  if (!entry) entry = std::make_shared<Entry>();
+  entry->used_at = now;
+  return entry;
+}
+
+// Apart from the map's lock: storage that hangs under one attempt holds up no other.
+std::shared_ptr<LocalBackend::Entry> LocalBackend::EntryOf(const AttemptTarget& target) {
+  std::shared_ptr<Entry> entry = FindEntry(target.key);
+  const std::lock_guard lock(entry->mutex);
+  if (!entry->attempt || !entry->attempt->IsAbout(target)) {
+    entry->attempt.reset();  // the old watch ends before the new one begins
     entry->attempt = std::make_unique<TrackedAttempt>(machine_, target);
   }
-  entry->used_at = now;
   return entry;
 }
 
 void LocalBackend::DropUnused(absl::Time now) {
   if (now - dropped_at_ < kDropEvery) return;
   dropped_at_ = now;
-  std::erase_if(entries_, [now](const auto& item) { return now - item.second->used_at > kDropAfter; });
+  std::erase_if(entries_, [now](const auto& item) {
+    return item.second.use_count() == 1 && now - item.second->used_at > kDropAfter;
+  });
 }
 
 LaunchResult LocalBackend::Launch(const LaunchSpec& spec, absl::Time deadline) {

@@ -58,6 +58,7 @@ class LocalBackend final : public Backend {
   };
 
   LocalBackend(LocalOptions options, Machine machine, launch::PlanOptions plan);
+  std::shared_ptr<Entry> FindEntry(const std::string& key);
   std::shared_ptr<Entry> EntryOf(const AttemptTarget& target);
   void DropUnused(absl::Time now);
   Observation ObserveOne(const AttemptTarget& target, absl::Time deadline);

@@ -397,6 +397,8 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
   std::vector<bool> judged(targets.size(), true);
   std::vector<CopiedAttempts::Sight> sights(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
+    judged[i] = absl::Now() < deadline;
+    if (!judged[i]) continue;
     sights[i] = copied_->Before(targets[i]);
     if (sights[i].known) {
       observations[i] = *std::move(sights[i].known);
@@ -447,7 +449,7 @@ std::vector<Observation> NodeBackend::Observe(const std::vector<AttemptTarget>& 
   }
   round->Await(std::min(look_until, began + kLookPatience));
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (!judged[i]) continue;
+    if (!judged[i] || absl::Now() >= deadline) continue;
     const std::lock_guard lock(entries[i]->mutex);
     std::map<size_t, AttemptWatch::Answer> answers = round->AnswersFor(i);
     round->TakeFiles(i, answers);

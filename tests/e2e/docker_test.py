@@ -37,12 +37,15 @@ class EngineTest(unittest.TestCase):
     engine_id = 33
     script = "docker-engine"
     live = "0"
+    tls = "0"
+    address = None  # its socket
     image = "tp-busybox:1"
 
     @classmethod
     def engine(cls, *words):
         return subprocess.run([ENGINES / cls.script, *words], check=True, capture_output=True, text=True, timeout=120,
-                              env=os.environ | {"TP_DOCKER_ID": str(cls.engine_id), "TP_DOCKER_LIVE": cls.live})
+                              env=os.environ | {"TP_DOCKER_ID": str(cls.engine_id), "TP_DOCKER_LIVE": cls.live,
+                                                "TP_DOCKER_TLS": cls.tls})
 
     @classmethod
     def docker(cls, *words):
@@ -65,7 +68,7 @@ class EngineTest(unittest.TestCase):
       backend: docker
       config: {{image: "{cls.image}", image_pull_deadline: 6s}}
 backends:
-  docker: {{host: "unix:///tmp/tp-docker-{cls.engine_id}/docker.sock"}}
+  docker: {cls.address or f'{{host: "unix:///tmp/tp-docker-{cls.engine_id}/docker.sock"}}'}
 """)
         cls.d.start()
 
@@ -125,6 +128,55 @@ class Containers(EngineTest):
             most = max(most, len(self.docker("ps", "-q").split()))
         self.assertLessEqual(most, 2)
         self.assertGreaterEqual(most, 1)
+
+
+class Tls(EngineTest):
+    """Over TCP, as an engine on another machine is reached."""
+
+    engine_id = 41
+    tls = "1"
+    TLS_DIRECTORY = Path("/tmp/tp-docker-41/tls")
+
+    @classmethod
+    def reached_as(cls, name, host="127.0.0.1"):
+        return (f"{{host: tcp://{host}:24041, tls_ca: {cls.TLS_DIRECTORY}/ca.pem, "
+                f"tls_cert: {cls.TLS_DIRECTORY}/{name}.pem, tls_key: {cls.TLS_DIRECTORY}/{name}.key}}")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.address = cls.reached_as("client")
+        super().setUpClass()
+
+    def restart_as(self, *how):
+        self.d.kill()
+        tpd_yaml = self.d.config / "tpd.yaml"
+        lines = tpd_yaml.read_text().splitlines()
+        tpd_yaml.write_text("\n".join(lines[:-1] + [f"  docker: {self.reached_as(*how)}"]) + "\n")
+        self.d.start()
+
+    def test_runs_and_is_stopped_and_follows_the_events(self):
+        run = self.d.submit("sh", "-c", "echo over tls; sleep 2", flags=["--profile", "box:8"])
+        self.assert_succeeded(run)
+        self.assertIn("over tls", self.log(run))
+        stopped = self.d.submit("sleep", "300", flags=["--profile", "box:2"])
+        self.await_running(stopped)
+        self.d.tp("stop", stopped)
+        self.assertEqual(self.d.wait(stopped), 6)
+
+    def test_who_has_no_right_certificate_or_name_is_told(self):
+        for how in (("stranger",), ("client", "localhost")):
+            with self.subTest(how=how):
+                self.restart_as(*how)
+                run = self.d.submit("true", flags=["--profile", "box:1"])
+                reason = wait_until(lambda run=run: self.why(run), 60, "the reason to show")
+                self.assertRegex(reason, "(?i)certificate|tls|ssl")
+                self.d.tp("stop", run)
+        self.restart_as("client")
+        self.assert_succeeded(self.d.submit("true", flags=["--profile", "box:1"]))
+
+    def why(self, run):
+        said = self.d.tp("why", run).stdout.decode()
+        return said if "24041" in said or "ertificate" in said else None
 
 
 class Pool(EngineTest):

@@ -1,6 +1,7 @@
 #include "backends/docker/curl_transport.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <utility>
 
@@ -104,10 +105,23 @@ absl::Status CurlTransport::Perform(Exchange& exchange, const EngineRequest& req
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &Exchange::Progress);
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &exchange);
+  std::array<char, CURL_ERROR_SIZE> words = {};
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words.data());
   const CURLcode code = curl_easy_perform(curl);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, nullptr);
   if (code == CURLE_OK) return absl::OkStatus();
-  const std::string_view why = code == CURLE_ABORTED_BY_CALLBACK ? "no answer in time" : curl_easy_strerror(code);
-  return Unavailable("the docker engine at {} does not answer: {}", address_.host, why);
+  const std::string why = words[0] != 0 ? words.data() : curl_easy_strerror(code);
+  return Unavailable("the docker engine at {} does not answer: {}", address_.host, WhyNot(code, why));
+}
+
+// A certificate that the other side does not take ends the connection with the first bytes after the handshake, which
+// has succeeded here.
+std::string CurlTransport::WhyNot(int code, const std::string& why) const {
+  if (code == CURLE_ABORTED_BY_CALLBACK) return "no answer in time";
+  const bool broke_off = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING;
+  if (address_.tls_cert.empty() || !broke_off) return why;
+  return fmt::format("{}; it may not accept the certificate {}: see by whom it is signed and until when it is valid",
+                     why, address_.tls_cert);
 }
 
 absl::StatusOr<EngineResponse> CurlTransport::Send(const EngineRequest& request, absl::Time deadline) {

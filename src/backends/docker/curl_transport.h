@@ -30,6 +30,7 @@ class CurlTransport final : public EngineTransport {
   explicit CurlTransport(EngineAddress address, std::string socket, std::string base);
   struct Exchange;
   absl::Status Perform(Exchange& exchange, const EngineRequest& request) const;
+  std::string WhyNot(int code, const std::string& why) const;  // `code` is libcurl's
 
   const EngineAddress address_;
   const std::string socket_;  // empty: TCP

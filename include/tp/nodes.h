@@ -38,8 +38,10 @@ struct CardSight {
   std::string node;
   int card = 0;
   std::string broken = {};  // why it gives no more work until somebody has seen to it; empty: it is not
+  std::optional<absl::Time> broke_at = std::nullopt;  // by tpd's clock, to some seconds, where that is known
   std::optional<int> utilization_percent = std::nullopt;
-  std::string process = {};  // one that computes on it, whosever it is; empty: none
+  std::string held_by =
+      {};  // a process that computes on it, whosever it is, or what else keeps it from use; empty: none
   bool operator==(const CardSight&) const = default;
 };
 

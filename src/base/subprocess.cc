@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <mutex>
 
 #include "absl/time/clock.h"
 #include "base/fd.h"
@@ -20,6 +21,9 @@
 
 namespace tp {
 namespace {
+
+// SIGKILL ends whatever does not sleep in the kernel at once.
+constexpr int kKillTakesMs = 1000;
 
 struct Pipe {
   UniqueFd read;
@@ -91,7 +95,30 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// A child that must be reaped: killed with its group and waited for when left early.
+// Children that were killed and did not end, as one that sleeps in a driver: reaped once they do.
+class Leftovers {
+ public:
+  void Add(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_.push_back(pid);
+  }
+  void Reap() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(pids_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+};
+
+Leftovers& AllLeftovers() {
+  static auto& leftovers = *new Leftovers;
+  return leftovers;
+}
+
+// A child that must be reaped: killed with its group when left early, and waited for as long as that takes where it can
+// be killed.
 class Child {
  public:
   Child(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
@@ -99,7 +126,12 @@ class Child {
     if (pid_ <= 0) return;
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);
-    Wait();
+    pollfd ended{pidfd_.get(), POLLIN, 0};
+    if (!pidfd_.valid() || poll(&ended, 1, kKillTakesMs) != 0) {
+      Wait();
+    } else {
+      AllLeftovers().Add(pid_);
+    }
   }
   Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, 0)), pidfd_(std::move(other.pidfd_)) {}
   Child& operator=(Child&&) = delete;
@@ -182,6 +214,7 @@ absl::StatusOr<CommandResult> RunCommand(const Command& command, absl::Time dead
   TP_ASSIGN_OR_RETURN(const UniqueFd input, MakeInput(command.stdin_bytes));
   TP_ASSIGN_OR_RETURN(Pipe out, MakePipe());
   TP_ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  AllLeftovers().Reap();
   TP_ASSIGN_OR_RETURN(Child child, Spawn(command, input.get(), out.write.get(), err.write.get()));
   out.write.reset();
   err.write.reset();

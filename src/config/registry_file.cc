@@ -39,7 +39,7 @@ Type<EnvEntries> EnvType() {
   type.words = pairs.words;
   type.schema = pairs.schema;
   type.schema["propertyNames"] = {{"pattern", "^[A-Za-z_][A-Za-z0-9_]*$"},
-                                  {"not", {{"pattern", "^(TP_.*|CUDA_VISIBLE_DEVICES)$"}}}};
+                                  {"not", {{"pattern", "^(TP_.*|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER)$"}}}};
   type.decode = [pairs](const YamlValue& value, Problems& problems, EnvEntries& out) {
     bool good = pairs.decode(value, problems, out);
     for (const auto& entry : out) {

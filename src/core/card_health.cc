@@ -11,6 +11,13 @@ bool Holds(const std::vector<NodePart>& cards, const CardFault& fault) {
   return std::find(cards.begin(), cards.end(), NodePart{.node = fault.node, .card = fault.card}) != cards.end();
 }
 
+// Of two lines of a log the older one is no news, whatever it says: it is what is left where the newer one has gone.
+bool IsAnother(const KnownFault& known, const CardSight& card) {
+  constexpr absl::Duration kInexact = absl::Seconds(5);
+  if (known.broke_at && card.broke_at) return *card.broke_at > *known.broke_at + kInexact;
+  return known.why != card.broken;
+}
+
 }  // namespace
 
 std::vector<CardFault> NewFaults(const std::vector<CardSight>& seen, KnownFaults& known) {
@@ -18,11 +25,10 @@ std::vector<CardFault> NewFaults(const std::vector<CardSight>& seen, KnownFaults
   for (const CardSight& card : seen) {
     const NodePart part{.node = card.node, .card = card.card};
     const auto before = known.find(part);
-    const bool is_new = before == known.end() || before->second != card.broken;
     if (card.broken.empty()) {
       if (before != known.end()) known.erase(before);
-    } else if (is_new) {
-      known.insert_or_assign(part, card.broken);
+    } else if (before == known.end() || IsAnother(before->second, card)) {
+      known.insert_or_assign(part, KnownFault{.why = card.broken, .broke_at = card.broke_at});
       faults.push_back({.node = card.node, .card = card.card, .why = card.broken});
     }
   }
@@ -74,17 +80,34 @@ std::vector<CardFault> FaultsSince(std::vector<CardFault> faults, absl::Time beg
   return faults;
 }
 
+std::vector<CardFault> StillBroken(const std::vector<CardSight>& seen, UntakenFaults& untaken) {
+  std::vector<CardFault> faults;
+  for (const CardSight& card : seen) {
+    const auto found = untaken.find({.node = card.node, .card = card.card});
+    if (found == untaken.end()) continue;
+    if (!card.broken.empty()) faults.push_back(found->second);
+    untaken.erase(found);
+  }
+  return faults;
+}
+
 std::vector<CardHeldElsewhere> CardsOfStrangers(const std::vector<CardSight>& seen, absl::Time began,
                                                 const std::set<NodePart>& held,
-                                                const std::map<NodePart, absl::Time>& released) {
+                                                const std::map<NodePart, absl::Time>& released,
+                                                const std::vector<CardHeldElsewhere>& before) {
+  std::set<std::string> nodes;
   std::vector<CardHeldElsewhere> strangers;
   for (const CardSight& card : seen) {
+    nodes.insert(card.node);
     const NodePart part{.node = card.node, .card = card.card};
-    if (card.process.empty() || held.contains(part)) continue;
+    if (card.held_by.empty() || held.contains(part)) continue;
     const auto given_back = released.find(part);
     if (given_back != released.end() && began <= given_back->second) continue;
-    strangers.push_back({part, card.process});
+    strangers.push_back({part, card.held_by});
   }
+  std::copy_if(before.begin(), before.end(), std::back_inserter(strangers), [&](const CardHeldElsewhere& card) {
+    return !nodes.contains(card.part.node) && !held.contains(card.part);
+  });
   return strangers;
 }
 

@@ -17,9 +17,13 @@
 
 namespace tp::core {
 
-// What is broken, and why, as it was told last. Once: what an admin has seen to and cleared is not taken out again by
-// an old line of a log.
-using KnownFaults = std::map<NodePart, std::string>;
+// What is broken, why and since when, as it was told last. Once: what an admin has seen to and cleared is not taken out
+// again by an old line of a log.
+struct KnownFault {
+  std::string why;
+  std::optional<absl::Time> broke_at;
+};
+using KnownFaults = std::map<NodePart, KnownFault>;
 
 // Faults that `known` does not have, which then has them; of nodes that were not seen it keeps what it had.
 std::vector<CardFault> NewFaults(const std::vector<CardSight>& seen, KnownFaults& known);
@@ -28,6 +32,12 @@ std::vector<CardFault> NewFaults(const std::vector<CardSight>& seen, KnownFaults
 // `cleared`: when that was last.
 std::vector<CardFault> FaultsSince(std::vector<CardFault> faults, absl::Time began,
                                    const std::map<NodePart, absl::Time>& cleared);
+
+// Faults that no mark could be put for when they were told, and are to be told again: an admin had taken the card out
+// for a reason of their own, or put it back while the look went on. Of those that `seen` has all the same the card is
+// still broken; they are taken from `untaken`, and so are those of cards that are whole.
+using UntakenFaults = std::map<NodePart, CardFault>;
+std::vector<CardFault> StillBroken(const std::vector<CardSight>& seen, UntakenFaults& untaken);
 
 // The real cards that an attempt holds: none of virtual series, none where the engine chooses.
 std::vector<NodePart> RealCardsOf(const Attempt& attempt);
@@ -43,10 +53,11 @@ bool AnyNewCardFault(const Attempt& attempt, const std::vector<CardFault>& fault
 std::vector<CardFault> FaultsUnder(const Attempt& attempt, const std::vector<CardFault>& faults);
 
 // Cards of nobody's with a process on them. `held` are those of live attempts; `released`: when cards were given back,
-// for a process seen before that may have been its job's.
+// for a process seen before that may have been its job's. Of nodes that were not seen those of `before` stay.
 std::vector<CardHeldElsewhere> CardsOfStrangers(const std::vector<CardSight>& seen, absl::Time began,
                                                 const std::set<NodePart>& held,
-                                                const std::map<NodePart, absl::Time>& released);
+                                                const std::map<NodePart, absl::Time>& released,
+                                                const std::vector<CardHeldElsewhere>& before);
 
 // Whether every card of the attempt computes nothing at all; nothing: not all were seen.
 std::optional<bool> AllIdle(const Attempt& attempt, const std::map<NodePart, CardSight>& seen);
@@ -55,8 +66,11 @@ std::optional<bool> AllIdle(const Attempt& attempt, const std::map<NodePart, Car
 struct IdleSpell {
   int32_t attempt = 0;
   absl::Time since;   // the first look that found it so
+  absl::Time seen;    // the last
   bool told = false;  // the owner was
 };
+// Looks come every ten seconds; what nobody has looked at for so long may have worked meanwhile.
+inline constexpr absl::Duration kIdleUnseen = absl::Minutes(1);
 
 // `its 16 cards have done nothing for 42 min`
 std::string IdleSentence(int64_t cards, absl::Duration idle);

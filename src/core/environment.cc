@@ -70,6 +70,12 @@ absl::Status CheckVariable(std::string_view name, std::string_view value) {
     return InvalidArgument("{} is set by tp to the cards that the job gets; to use fewer, set it inside the command",
                            name);
   }
+  if (name == "CUDA_DEVICE_ORDER") {
+    return InvalidArgument(
+        "{} is set by tp, whose numbers of cards are those of nvidia-smi; to use another order, set "
+        "it inside the command",
+        name);
+  }
   if (value.find('\0') != std::string_view::npos) {
     return InvalidArgument("{}: the value holds a NUL byte, which no environment can", name);
   }

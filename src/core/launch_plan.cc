@@ -190,7 +190,10 @@ Env PoolEnv(const LaunchSpec& spec, const PoolShape& shape, const PoolPlacement&
 Env RankEnv(const RankPlacement& placement, size_t rank) {
   Env env;
   env["TP_NODE_RANK"] = std::to_string(rank);
-  if (!placement.node.empty()) env["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(placement.cards, ","));
+  if (placement.node.empty()) return env;
+  env["CUDA_VISIBLE_DEVICES"] = fmt::format("{}", fmt::join(placement.cards, ","));
+  // The order of nvidia-smi, which the numbers are of; CUDA's own begins with the fastest.
+  env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return env;
 }
 

@@ -33,7 +33,8 @@ std::string OverridesFileName(int pool);
 //
 // Each rank's environment, the last of these wins: MASTER_* and PET_* of the contract (where addresses
 // and ports are known before the launch), what MergeEnv says, TP_* and CUDA_VISIBLE_DEVICES of the
-// contract. CUDA_VISIBLE_DEVICES is set where tpd chose the node, and empty there on a cpu series.
+// contract. CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER are set where tpd chose the node, the first empty on a cpu
+// series.
 absl::StatusOr<LaunchSpec> PlanLaunch(const LaunchLayout& layout, const Run& run, const Step& step);
 
 }  // namespace tp::core

@@ -53,7 +53,7 @@ std::string OverridesVariable(std::string_view framework);
 inline constexpr size_t kMaxVariableBytes = size_t{32} * 4096 - 1;
 
 // Whether a user, a series or a profile may set this variable. INVALID_ARGUMENT says what is wrong with
-// it, starting with its name: not a name, reserved for tp (TP_*, CUDA_VISIBLE_DEVICES), too long.
+// it, starting with its name: not a name, reserved for tp (TP_*, CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER), too long.
 absl::Status CheckVariable(std::string_view name, std::string_view value);
 
 // The same for all of a submission's variables. `origin` is where the user wrote them: `--env`, `tp.yaml`.

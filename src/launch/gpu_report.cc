@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kColumns = 4;
 constexpr size_t kMaxFaults = 16;
 constexpr size_t kMaxXidText = 200;
+constexpr int kGpuIsLost = 15;  // of nvidia-smi: it lists the others
 constexpr std::string_view kXidMark = "NVRM: Xid (";
 constexpr std::string_view kMpsServer = "nvidia-cuda-mps-server";
 
@@ -114,6 +115,9 @@ std::string FreshFault(const GpuLook& look, const GpuSight& card) {
 
 std::string CardProblem(const GpuLook& look, int index, const std::string& node) {
   const GpuSight* const card = Find(look.report, index);
+  if (card == nullptr && !look.report.cut_short.empty()) {
+    return fmt::format("nvidia-smi does not tell of card {} of {}: {}", index, node, look.report.cut_short);
+  }
   if (card == nullptr) return fmt::format("card {} of {} is not there: nvidia-smi does not list it", index, node);
   if (const std::string fault = FreshFault(look, *card); !fault.empty()) {
     return fmt::format("card {} of {} has just broken: {}", index, node, fault);
@@ -138,7 +142,7 @@ std::string BusOf(std::string_view text) {
   return fmt::format("{:04x}:{:02x}:{:02x}", *domain, *bus, *device);
 }
 
-GpuReport ParseGpuQuery(std::string_view output) {
+GpuReport ParseGpuQuery(std::string_view output, int exit_code) {
   GpuReport report;
   for (const std::string_view line : Split(output, '\n')) {
     if (line.empty()) continue;
@@ -150,6 +154,10 @@ GpuReport ParseGpuQuery(std::string_view output) {
   }
   std::sort(report.cards.begin(), report.cards.end(),
             [](const GpuSight& a, const GpuSight& b) { return a.index < b.index; });
+  if ((exit_code == 0 || exit_code == kGpuIsLost) && !report.cards.empty()) return report;
+  report.cut_short = !report.faults.empty() ? report.faults.front()
+                     : exit_code < 0        ? "its answer was cut short"
+                                            : fmt::format("it ended with {}", exit_code);
   return report;
 }
 
@@ -166,30 +174,32 @@ bool NeedsService(int xid_code) {
 }
 
 std::vector<BrokenCard> FindBrokenCards(const GpuReport& report, const std::vector<Xid>& xids, int expected) {
-  std::map<int, std::string> broken;
+  std::map<int, BrokenCard> broken;
   std::map<std::string, int> index_of_bus;
-  for (int index = 0; index < expected; ++index) {
-    const auto answers = [index](const GpuSight& card) { return card.index == index; };
-    if (std::none_of(report.cards.begin(), report.cards.end(), answers)) {
-      broken[index] = report.faults.empty() ? "nvidia-smi does not list it"
-                                            : fmt::format("nvidia-smi does not list it: {}", report.faults.front());
-    }
+  for (int index = 0; index < expected && report.cut_short.empty(); ++index) {
+    if (Find(report, index) != nullptr) continue;
+    broken[index] = {index, report.faults.empty()
+                                ? "nvidia-smi does not list it"
+                                : fmt::format("nvidia-smi does not list it: {}", report.faults.front())};
   }
   for (const GpuSight& card : report.cards) {
     index_of_bus[card.bus] = card.index;
     if (card.uncorrected_errors.value_or(0) > 0) {
-      broken.try_emplace(card.index, fmt::format("{} memory errors that ECC could not correct since the driver started",
-                                                 *card.uncorrected_errors));
+      broken[card.index] = {card.index,
+                            fmt::format("{} memory errors that ECC could not correct since the driver started",
+                                        *card.uncorrected_errors)};
     }
   }
   for (const Xid& xid : xids) {
     const auto index = index_of_bus.find(xid.bus);
     if (!NeedsService(xid.code) || index == index_of_bus.end()) continue;
-    broken.try_emplace(index->second, fmt::format("Xid {}: {}", xid.code, xid.text));
+    const auto [known, added] = broken.try_emplace(index->second);
+    if (!added && !known->second.at_uptime_s) continue;
+    known->second = {index->second, fmt::format("Xid {}: {}", xid.code, xid.text), xid.at_uptime_s};
   }
   std::vector<BrokenCard> cards;
   cards.reserve(broken.size());
-  for (auto& [index, why] : broken) cards.push_back({index, std::move(why)});
+  for (auto& [index, card] : broken) cards.push_back(std::move(card));
   return cards;
 }
 
@@ -206,12 +216,18 @@ std::vector<GpuState> StatesOf(const GpuLook& look, int expected) {
   for (size_t i = 0; i < states.size(); ++i) {
     states[i].index = static_cast<int>(i);
     const GpuSight* const card = Find(look.report, states[i].index);
-    if (card == nullptr) continue;
-    states[i].utilization_percent = card->utilization_percent;
-    states[i].process = ProcessOn(look, *card);
+    if (card != nullptr) {
+      states[i].utilization_percent = card->utilization_percent;
+      states[i].held_by = ProcessOn(look, *card);
+    } else if (!look.report.cut_short.empty()) {
+      states[i].held_by = fmt::format("a driver that fails (nvidia-smi: {})", look.report.cut_short);
+    }
   }
   for (BrokenCard& broken : FindBrokenCards(look.report, look.xids, expected)) {
-    if (broken.index < expected) states[static_cast<size_t>(broken.index)].broken = std::move(broken.why);
+    if (broken.index >= expected) continue;
+    GpuState& state = states[static_cast<size_t>(broken.index)];
+    state.broken = std::move(broken.why);
+    if (broken.at_uptime_s) state.broke_at = look.at - absl::Seconds(look.uptime_s - *broken.at_uptime_s);
   }
   return states;
 }
@@ -221,8 +237,9 @@ void AddSights(const GpuLook& look, const NodeCards& node, std::vector<CardSight
     to.push_back({.node = node.node,
                   .card = state.index,
                   .broken = std::move(state.broken),
+                  .broke_at = state.broke_at,
                   .utilization_percent = state.utilization_percent,
-                  .process = std::move(state.process)});
+                  .held_by = std::move(state.held_by)});
   }
 }
 

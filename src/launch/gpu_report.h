@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "tp/launch.h"
 #include "tp/nodes.h"
 
@@ -28,12 +29,16 @@ struct GpuSight {
 struct GpuReport {
   std::vector<GpuSight> cards;      // that answered, by index
   std::vector<std::string> faults;  // lines that were no card: `Unable to determine the device handle ...`
+  // Why it does not tell of all cards, as of a tool that ended with an error; empty: it does, and what it does not list
+  // is not there. One card that is gone can make the tool say nothing of the others.
+  std::string cut_short = {};
 };
 
 // `0000:65:00` of `00000000:65:00.0`, `PCI:0000:65:00`; empty: it is none.
 std::string BusOf(std::string_view text);
 
-GpuReport ParseGpuQuery(std::string_view output);
+// `exit_code`: the tool's; -1: a signal ended it, or what it printed did not come whole.
+GpuReport ParseGpuQuery(std::string_view output, int exit_code);
 
 // A driver error, as `NVRM: Xid (PCI:0000:65:00): 79, pid=1, GPU has fallen off the bus.`
 struct Xid {
@@ -52,6 +57,7 @@ bool NeedsService(int xid_code);
 struct BrokenCard {
   int index = 0;
   std::string why;
+  std::optional<double> at_uptime_s = std::nullopt;  // where that is known
   bool operator==(const BrokenCard&) const = default;
 };
 
@@ -74,14 +80,17 @@ struct GpuLook {
   std::vector<Xid> xids;
   std::vector<GpuProcess> processes;
   double uptime_s = 0;  // of the machine; 0: not known
+  absl::Time at = absl::InfinitePast();
 };
 
 // A card of a machine, taken together.
 struct GpuState {
   int index = 0;
-  std::string broken = {};  // why; empty: it is not
+  std::string broken = {};                            // why; empty: it is not
+  std::optional<absl::Time> broke_at = std::nullopt;  // where that is known
   std::optional<int> utilization_percent = std::nullopt;
-  std::string process = {};  // `process 4711 (python)`, the first of those that compute on it; empty: none
+  // `process 4711 (python)`, the first of those that compute on it, or a driver that does not tell of it; empty: none.
+  std::string held_by = {};
   bool operator==(const GpuState&) const = default;
 };
 // The first `expected` cards, by index.
@@ -98,7 +107,7 @@ std::vector<int> RealCardsOf(const LaunchSpec& spec, const RankLaunch& rank);
 std::string PreflightProblem(const GpuLook& look, const LaunchSpec& spec);
 
 // Cards that are missing among the first `expected`, have memory errors that ECC could not correct, or an error that
-// needs service. One sentence each; sorted by index.
+// needs service: the newest. One sentence each; sorted by index.
 std::vector<BrokenCard> FindBrokenCards(const GpuReport& report, const std::vector<Xid>& xids, int expected);
 
 }  // namespace tp::launch

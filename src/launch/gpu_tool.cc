@@ -6,13 +6,15 @@
 #include <ctime>
 #include <sstream>
 
+#include "absl/time/clock.h"
+#include "base/since_boot.h"
 #include "base/status.h"
-#include "base/subprocess.h"
 
 namespace tp::launch {
 namespace {
 
 constexpr size_t kMaxLogBytes = size_t{4} << 20;
+constexpr absl::Duration kHungPause = absl::Minutes(5);
 
 std::string Find(const std::string& directories, const std::string& program) {
   std::istringstream list(directories);
@@ -34,21 +36,32 @@ double ReadUptime() {
 GpuTool::GpuTool(const std::string& directories)
     : nvidia_smi_(Find(directories, "nvidia-smi")), dmesg_(Find(directories, "dmesg")) {}
 
-absl::StatusOr<std::string> GpuTool::Query(std::string_view query, absl::Time deadline) const {
+absl::StatusOr<CommandResult> GpuTool::Query(std::string_view query, absl::Time deadline) const {
+  if (absl::ToInt64Milliseconds(SinceBoot()) < not_before_ms_) {
+    return Unavailable("nvidia-smi hung less than {} ago and is not asked", absl::FormatDuration(kHungPause));
+  }
   const Command command{.argv = {nvidia_smi_, std::string(query), std::string(kQueryFormat)},
                         .env = {"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
                         .stdin_bytes = {}};
-  TP_ASSIGN_OR_RETURN(const CommandResult result, RunCommand(command, deadline));
-  return result.out + "\n" + result.err;
+  absl::StatusOr<CommandResult> result = RunCommand(command, deadline);
+  if (absl::IsDeadlineExceeded(result.status())) {
+    not_before_ms_ = absl::ToInt64Milliseconds(SinceBoot() + kHungPause);
+  }
+  if (result.ok()) result->out += "\n" + result->err;
+  return result;
 }
 
 absl::StatusOr<GpuLook> GpuTool::Look(absl::Time deadline) const {
   GpuLook look;
-  TP_ASSIGN_OR_RETURN(const std::string cards, Query(kGpuQuery, deadline));
-  look.report = ParseGpuQuery(cards);
-  TP_ASSIGN_OR_RETURN(const std::string processes, Query(kProcessQuery, deadline));
-  look.processes = ParseGpuProcesses(processes);
+  TP_ASSIGN_OR_RETURN(const CommandResult cards, Query(kGpuQuery, deadline));
+  look.report = ParseGpuQuery(cards.out, cards.exit_code);
+  TP_ASSIGN_OR_RETURN(const CommandResult processes, Query(kProcessQuery, deadline));
+  if (look.report.cut_short.empty() && processes.exit_code != 0) {
+    return Unavailable("nvidia-smi does not tell what computes on the cards: {}", processes.out);
+  }
+  look.processes = ParseGpuProcesses(processes.out);
   look.uptime_s = ReadUptime();
+  look.at = absl::Now();
   if (dmesg_.empty()) return look;
   // Where it may not be read, the card's own word has to do.
   const auto log = RunCommand(

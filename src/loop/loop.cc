@@ -137,7 +137,10 @@ void Loop::ClockSet(absl::Duration by) {
     }
   }
   for (auto& [at, id] : std::exchange(outbox_retries_, {})) outbox_retries_.emplace(at + by, id);
-  for (auto& [ref, spell] : idle_) spell.since += by;
+  for (auto& [ref, spell] : idle_) {
+    spell.since += by;
+    spell.seen += by;
+  }
   for (auto& [card, at] : released_) at += by;
   for (auto& [part, at] : cleared_) at += by;
   MoveCorrections(by);

@@ -265,7 +265,7 @@ class Loop {
 
   // What looks at cards saw (loop_cards.cc)
   void TakeCards(CardsSeen& seen);
-  void TakeBroken(const core::CardFault& fault);
+  bool TakeBroken(const core::CardFault& fault);
   void TellAttempts(const CardsSeen& seen);
   void TellOfMended(const core::NodePart& card);
   void TakeStrangers(const CardsSeen& seen);
@@ -394,6 +394,7 @@ class Loop {
   core::NodeBook nodes_;
   std::map<std::string, std::vector<core::CardHeldElsewhere>> elsewhere_;  // by backend
   std::map<std::string, std::vector<core::CardHeldElsewhere>> strangers_;  // as looks at cards saw them, by backend
+  std::map<std::string, core::UntakenFaults> untaken_faults_;              // by backend
   std::map<std::string, std::set<std::string>> watched_nodes_;             // that answer looks, by backend
   std::map<core::NodePart, absl::Time> cleared_;                           // when an admin put it into service last
   std::map<core::NodePart, absl::Time> released_;                          // when a card was given back last

@@ -10,19 +10,27 @@ void Loop::TakeCards(CardsSeen& seen) {
   std::set<std::string>& watched = watched_nodes_[seen.backend];
   watched.clear();
   for (const CardSight& card : seen.cards) watched.insert(card.node);
+  core::UntakenFaults& untaken = untaken_faults_[seen.backend];
+  for (core::CardFault& fault : core::StillBroken(seen.cards, untaken)) seen.faults.push_back(std::move(fault));
+  for (const core::CardFault& fault : seen.faults) {
+    untaken.insert_or_assign({.node = fault.node, .card = fault.card}, fault);
+  }
   seen.faults = core::FaultsSince(std::move(seen.faults), seen.began, cleared_);
-  for (const core::CardFault& fault : seen.faults) TakeBroken(fault);
+  for (const core::CardFault& fault : seen.faults) {
+    if (TakeBroken(fault)) untaken.erase({.node = fault.node, .card = fault.card});
+  }
   TellAttempts(seen);
   TakeStrangers(seen);
   TakeIdle(seen);
 }
 
-// Once: what an admin has cleared since is found again by the next look, if it is still so.
-void Loop::TakeBroken(const core::CardFault& fault) {
+// False: somebody else's mark is on the card, which says nothing of the fault.
+bool Loop::TakeBroken(const core::CardFault& fault) {
   const core::NodePart part{.node = fault.node, .card = fault.card};
-  if (nodes_.Find(part) != nullptr) return;
+  if (const core::NodeMark* const mark = nodes_.Find(part)) return mark->by == core::kTpd;
   PutMark(
       {.part = part, .kind = core::MarkKind::kDrained, .reason = fault.why, .by = std::string(core::kTpd), .at = now_});
+  return true;
 }
 
 void Loop::TellAttempts(const CardsSeen& seen) {
@@ -57,8 +65,9 @@ void Loop::TakeStrangers(const CardsSeen& seen) {
     if (step == nullptr || !step->attempt) continue;
     for (core::NodePart& card : core::RealCardsOf(*step->attempt)) held.insert(std::move(card));
   }
-  std::vector<core::CardHeldElsewhere> strangers = core::CardsOfStrangers(seen.cards, seen.began, held, released_);
   std::vector<core::CardHeldElsewhere>& before = strangers_[seen.backend];
+  std::vector<core::CardHeldElsewhere> strangers =
+      core::CardsOfStrangers(seen.cards, seen.began, held, released_, before);
   if (before == strangers) return;
   before = std::move(strangers);
   Withhold();
@@ -82,9 +91,10 @@ void Loop::TakeIdle(const core::Step& step, const std::map<core::NodePart, CardS
     idle_.erase(step.ref);
     return;
   }
-  core::IdleSpell& spell =
-      idle_.try_emplace(step.ref, core::IdleSpell{.attempt = step.attempts, .since = began}).first->second;
-  if (spell.attempt != step.attempts) spell = {.attempt = step.attempts, .since = began};
+  const core::IdleSpell fresh{.attempt = step.attempts, .since = began, .seen = began};
+  core::IdleSpell& spell = idle_.try_emplace(step.ref, fresh).first->second;
+  if (spell.attempt != step.attempts || began - spell.seen > core::kIdleUnseen) spell = fresh;
+  spell.seen = began;
   if (spell.told || began - spell.since < settings_.policy.idle_after) return;
   spell.told = true;
   Log(step, store::kIdleEvent, step.state, step.state, core::IdleSentence(step.attempt->cards(), began - spell.since));

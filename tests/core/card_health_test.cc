@@ -36,6 +36,27 @@ TEST(NewFaults, AreToldOnceAndAgainWhenTheyCameAgain) {
   EXPECT_THAT(NewFaults(broken, known), ElementsAre(CardFault{.node = "n1", .card = 1, .why = "Xid 79"}));
 }
 
+TEST(NewFaults, OfTwoLinesOfALogTheOlderIsNoNews) {
+  const auto seen = [](const char* why, int64_t at_s) {
+    return std::vector<CardSight>{
+        {.node = "n1", .card = 1, .broken = why, .broke_at = absl::FromUnixSeconds(at_s), .utilization_percent = {}}};
+  };
+  KnownFaults known;
+  EXPECT_THAT(NewFaults(seen("Xid 48", 1000), known), SizeIs(1));
+  EXPECT_THAT(NewFaults(seen("Xid 95", 2000), known), SizeIs(1));
+  EXPECT_THAT(NewFaults(seen("Xid 48", 1000), known), IsEmpty()) << "the newer line has left the log";
+  EXPECT_THAT(NewFaults(seen("Xid 95", 2001), known), IsEmpty()) << "times are only as exact as clocks";
+  EXPECT_THAT(NewFaults(seen("Xid 95", 3000), known), SizeIs(1)) << "the same again, later";
+}
+
+TEST(StillBroken, TellsWhatNobodyTookWhileItIsSo) {
+  UntakenFaults untaken = {
+      {{.node = "n1", .card = 1}, kFault}, {{.node = "n1", .card = 2}, kFault}, {{.node = "n2", .card = 1}, kFault}};
+  EXPECT_THAT(StillBroken({{.node = "n1", .card = 1, .broken = "Xid 79"}, {.node = "n1", .card = 2}}, untaken),
+              ElementsAre(kFault));
+  EXPECT_THAT(untaken, SizeIs(1)) << "of the node that was not seen";
+}
+
 TEST(CardFaults, NameAFailureAndNothingElse) {
   World failed(2);
   failed.RunAll();

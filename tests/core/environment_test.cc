@@ -126,22 +126,24 @@ constexpr char kNotAName[] = " is not a variable's name: write letters, digits a
 
 INSTANTIATE_TEST_SUITE_P(
     CheckUserEnv, UserEnv,
-    testing::Values(BadVariable{"TP_RUN_ID", "x", "TP_RUN_ID: names that begin with TP_ belong to tp"},
-                    BadVariable{"TP_", "x", "TP_: names that begin with TP_ belong to tp"},
-                    BadVariable{
-                        "CUDA_VISIBLE_DEVICES", "0",
-                        "CUDA_VISIBLE_DEVICES is set by tp to the cards that the job gets; to use fewer, set it "
-                        "inside the command"},
-                    BadVariable{"", "x", std::string("''") + kNotAName},
-                    BadVariable{"1A", "x", std::string("'1A'") + kNotAName},
-                    BadVariable{"A B", "x", std::string("'A B'") + kNotAName},
-                    BadVariable{"A=B", "x", std::string("'A=B'") + kNotAName},
-                    BadVariable{"A-B", "x", std::string("'A-B'") + kNotAName},
-                    BadVariable{"\x1b[2J", "x", std::string("'\\x1b[2J'") + kNotAName},
-                    BadVariable{std::string("A\0B", 3), "x", std::string("'A\\x00B'") + kNotAName},
-                    BadVariable{"A", std::string("x\0y", 3), "A: the value holds a NUL byte, which no environment can"},
-                    BadVariable{"A", std::string(131'070, 'x'),
-                                "'A' is 131072 bytes long, and the kernel takes at most 131071: put it into a file"}),
+    testing::Values(
+        BadVariable{"TP_RUN_ID", "x", "TP_RUN_ID: names that begin with TP_ belong to tp"},
+        BadVariable{"TP_", "x", "TP_: names that begin with TP_ belong to tp"},
+        BadVariable{"CUDA_VISIBLE_DEVICES", "0",
+                    "CUDA_VISIBLE_DEVICES is set by tp to the cards that the job gets; to use fewer, set it "
+                    "inside the command"},
+        BadVariable{"CUDA_DEVICE_ORDER", "FASTEST_FIRST",
+                    "CUDA_DEVICE_ORDER is set by tp, whose numbers of cards are those of nvidia-smi; to use "
+                    "another order, set it inside the command"},
+        BadVariable{"", "x", std::string("''") + kNotAName}, BadVariable{"1A", "x", std::string("'1A'") + kNotAName},
+        BadVariable{"A B", "x", std::string("'A B'") + kNotAName},
+        BadVariable{"A=B", "x", std::string("'A=B'") + kNotAName},
+        BadVariable{"A-B", "x", std::string("'A-B'") + kNotAName},
+        BadVariable{"\x1b[2J", "x", std::string("'\\x1b[2J'") + kNotAName},
+        BadVariable{std::string("A\0B", 3), "x", std::string("'A\\x00B'") + kNotAName},
+        BadVariable{"A", std::string("x\0y", 3), "A: the value holds a NUL byte, which no environment can"},
+        BadVariable{"A", std::string(131'070, 'x'),
+                    "'A' is 131072 bytes long, and the kernel takes at most 131071: put it into a file"}),
     [](const auto& bad) { return "case" + std::to_string(bad.index); });
 
 TEST(CheckUserEnv, TakesEverythingElse) {

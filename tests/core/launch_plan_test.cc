@@ -108,7 +108,8 @@ TEST(PlanLaunch, EnvironmentOfTheFirstPoolsSecondRank) {
   const auto spec = PlanLaunch(kLayout, MakeRun(), TwoPools());
   ASSERT_TRUE(spec.ok()) << spec.status();
   ASSERT_EQ(spec->ranks.size(), 3u);
-  EXPECT_EQ(Lines(spec->ranks[1].env), std::string(R"(CUDA_VISIBLE_DEVICES=4,6
+  EXPECT_EQ(Lines(spec->ranks[1].env), std::string(R"(CUDA_DEVICE_ORDER=PCI_BUS_ID
+CUDA_VISIBLE_DEVICES=4,6
 MASTER_ADDR=10.0.0.1
 MASTER_PORT=29500
 NCCL_DEBUG=WARN
@@ -148,7 +149,8 @@ TEST(PlanLaunch, EnvironmentOfTheSecondPool) {
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->ranks[2].pool, 1);
   EXPECT_EQ(spec->ranks[2].rank, 0);
-  EXPECT_EQ(Lines(spec->ranks[2].env), std::string(R"(CUDA_VISIBLE_DEVICES=2,3
+  EXPECT_EQ(Lines(spec->ranks[2].env), std::string(R"(CUDA_DEVICE_ORDER=PCI_BUS_ID
+CUDA_VISIBLE_DEVICES=2,3
 MASTER_ADDR=10.0.0.1
 MASTER_PORT=29500
 NCCL_DEBUG=INFO

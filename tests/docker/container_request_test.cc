@@ -45,15 +45,16 @@ std::string BodyFor(const LaunchSpec& spec, const Site& site = HereSite(), const
 TEST(CreateBody, IsThisText) {
   LaunchSpec spec = OneRank();
   spec.ranks[0].placement.cards.clear();
-  EXPECT_EQ(BodyFor(spec),
-            R"({"Image":"trainer:1","Entrypoint":["/s/tp-rank"],"Cmd":["run","--dir","/s/a","--key",)"
-            R"("tp-d-e1-1-s0-a1","--nonce","n1","--pool","0","--rank","0","--workdir","/s/a/work",)"
-            R"("--log-max-bytes","65536","--heartbeat-ms","1000","--","python","train.py"],)"
-            R"("Env":["CUDA_VISIBLE_DEVICES=1,3","NAME=value"],"User":"7:8","WorkingDir":"/","Labels":{)"
-            R"("tp.deployment":"d","tp.key":"tp-d-e1-1-s0-a1","tp.nonce":"n1","tp.pool":"0","tp.rank":"0",)"
-            R"("tp.attempt-dir":"/s/a","tp.owner":"ada","tp.run":"run-1","tp.step":"train"},)"
-            R"("StopSignal":"SIGTERM","HostConfig":{"RestartPolicy":{"Name":"no"},"AutoRemove":false,)"
-            R"("Mounts":[{"Type":"bind","Source":"/s","Target":"/s"}]}})");
+  EXPECT_EQ(
+      BodyFor(spec),
+      R"({"Image":"trainer:1","Entrypoint":["/s/tp-rank"],"Cmd":["run","--dir","/s/a","--key",)"
+      R"("tp-d-e1-1-s0-a1","--nonce","n1","--pool","0","--rank","0","--workdir","/s/a/work",)"
+      R"("--log-max-bytes","65536","--heartbeat-ms","1000","--","python","train.py"],)"
+      R"("Env":["NVIDIA_VISIBLE_DEVICES=void","CUDA_VISIBLE_DEVICES=1,3","NAME=value"],"User":"7:8","WorkingDir":"/","Labels":{)"
+      R"("tp.deployment":"d","tp.key":"tp-d-e1-1-s0-a1","tp.nonce":"n1","tp.pool":"0","tp.rank":"0",)"
+      R"("tp.attempt-dir":"/s/a","tp.owner":"ada","tp.run":"run-1","tp.step":"train"},)"
+      R"("StopSignal":"SIGTERM","HostConfig":{"RestartPolicy":{"Name":"no"},"AutoRemove":false,)"
+      R"("Mounts":[{"Type":"bind","Source":"/s","Target":"/s"}]}})");
 }
 
 TEST(CreateBody, TheOneContainerOfAJobReachesItselfAtHome) {
@@ -82,7 +83,8 @@ TEST(CreateBody, BytesThatAreNoTextGoAsHex) {
   spec.ranks[0].env = {{"A", "\xfe\n"}, {"B", "b"}};
   const std::string body = BodyFor(spec);
   EXPECT_THAT(body, HasSubstr(R"("--","72756e","ff01"])"));
-  EXPECT_THAT(body, HasSubstr(R"("Env":["TP_RANK_HEX_ARGV=1","TP_RANK_HEX_A=fe0a","B=b"])"));
+  EXPECT_THAT(body,
+              HasSubstr(R"("Env":["TP_RANK_HEX_ARGV=1","NVIDIA_VISIBLE_DEVICES=void","TP_RANK_HEX_A=fe0a","B=b"])"));
 }
 
 TEST(CreateBody, CardsWithTheRuntimeAreNumberedFromZero) {
@@ -93,6 +95,20 @@ TEST(CreateBody, CardsWithTheRuntimeAreNumberedFromZero) {
               HasSubstr(R"("DeviceRequests":[{"Driver":"nvidia","DeviceIDs":["1","3"],"Capabilities":[["gpu"]]}])"));
   EXPECT_THAT(body, HasSubstr("\"CUDA_VISIBLE_DEVICES=0,1\""));
   EXPECT_THAT(body, Not(HasSubstr("\"Devices\"")));
+  EXPECT_THAT(body, Not(HasSubstr("NVIDIA_VISIBLE_DEVICES")));
+}
+
+// Where the runtime is the engine's default, an image or a job could have all cards by this variable.
+TEST(CreateBody, NobodyHasCardsByAVariable) {
+  LaunchSpec spec = OneRank();
+  spec.ranks[0].env["NVIDIA_VISIBLE_DEVICES"] = "all";
+  EXPECT_THAT(BodyFor(spec), Not(HasSubstr("NVIDIA_VISIBLE_DEVICES=all")));
+  EXPECT_THAT(BodyFor(spec), HasSubstr("\"NVIDIA_VISIBLE_DEVICES=void\""));
+  Site site = HereSite();
+  site.cards_by = CardsBy::kNvidiaRuntime;
+  EXPECT_THAT(BodyFor(spec, site), Not(HasSubstr("NVIDIA_VISIBLE_DEVICES")));
+  spec.demands[0].virtual_cards = true;
+  EXPECT_THAT(BodyFor(spec, site), HasSubstr("\"NVIDIA_VISIBLE_DEVICES=void\""));
 }
 
 TEST(CreateBody, CardsWithoutTheRuntimeAreDevices) {

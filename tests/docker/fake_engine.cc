@@ -225,6 +225,14 @@ void FakeEngine::EndOne(int code) {
     End(*running[static_cast<size_t>(random_.Between(0, static_cast<int64_t>(running.size()) - 1))], code, "");
 }
 
+void FakeEngine::Copy(const std::string& name, const std::string& copy) {
+  Box box = boxes_.at(name);
+  box.name = copy;
+  box.id = fmt::format("id{}", next_++);
+  box.state = "exited";
+  boxes_[copy] = box;
+}
+
 void FakeEngine::KillOne() {
   const std::vector<Box*> running = RunningBoxes();
   if (running.empty()) return;

@@ -3,6 +3,7 @@
 // Single-threaded.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -66,6 +67,14 @@ class FakeEngine {
   std::vector<std::string> DevicesInUse() const;
   const std::map<std::string, Box>& boxes() const { return boxes_; }
   std::vector<std::string>& images() { return images_; }
+  // A container of the same labels under another name, as of an image that was committed from it.
+  void Copy(const std::string& name, const std::string& copy);
+  // What a pull prints and comes to.
+  using Pull = std::function<absl::Status(const std::function<bool(std::string_view)>& line)>;
+  void OnPull(Pull pull) { pull_ = std::move(pull); }
+  absl::Status Stream(const std::function<bool(std::string_view)>& line) {
+    return pull_ ? pull_(line) : absl::OkStatus();
+  }
 
  private:
   EngineResponse Carry(const EngineRequest& request);
@@ -86,6 +95,7 @@ class FakeEngine {
   std::map<std::string, int> jobs_;           // by key and rank
   std::set<std::string> ended_well_;          // keys
   std::vector<std::string> images_ = {"image"};
+  Pull pull_;
   int next_ = 1;
   int64_t losses_ = 0;
   bool down_ = false;
@@ -98,8 +108,9 @@ class FakeTransport final : public EngineTransport {
   absl::StatusOr<EngineResponse> Send(const EngineRequest& request, absl::Time) override {
     return engine_.Handle(request);
   }
-  absl::Status Stream(const EngineRequest&, absl::Duration, const std::function<bool(std::string_view)>&) override {
-    return absl::OkStatus();
+  absl::Status Stream(const EngineRequest& request, absl::Duration,
+                      const std::function<bool(std::string_view)>& line) override {
+    return request.path.starts_with("/images") ? engine_.Stream(line) : absl::OkStatus();
   }
   void Cancel() override {}
 

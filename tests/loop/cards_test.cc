@@ -92,6 +92,26 @@ TEST(Cards, ALookThatBeganBeforeACardWasPutBackSaysNothingOfIt) {
   EXPECT_THAT(c.Step().attempt->sight.card_faults, SizeIs(1));
 }
 
+TEST(Cards, WhatBrokeWhileAnAdminHadItOutIsTakenOutOnceItIsBack) {
+  Cards c;
+  const Principal admin{"root", store::Role::kAdmin};
+  ASSERT_TRUE(c.h.Do(MarkNode{{.node = "n1", .card = 3}, core::MarkKind::kDrained, "cables"}, "", admin).ok());
+  CardsSeen broken = c.Seen({kFault});
+  broken.cards[3].broken = kFault.why;
+  c.Take(broken);
+  broken.faults.clear();
+  c.Take(broken);
+  ASSERT_THAT(c.Nodes().marks, SizeIs(1));
+  EXPECT_EQ(c.Nodes().marks[0].reason, "cables");
+  c.h.now += absl::Seconds(1);
+  ASSERT_TRUE(c.h.Do(ClearNode{{.node = "n1", .card = 3}}, "", admin).ok());
+  c.h.now += absl::Seconds(1);
+  broken.began = c.h.now;
+  c.Take(broken);
+  ASSERT_THAT(c.Nodes().marks, SizeIs(1));
+  EXPECT_EQ(c.Nodes().marks[0].reason, kFault.why);
+}
+
 TEST(Cards, AJobThatHasNotBegunForgetsWhatAnAdminHasSeenTo) {
   Cards c;
   c.Launch();
@@ -198,10 +218,14 @@ TEST(Cards, ARefusedLaunchAsksForALook) {
 TEST(Cards, WhatStrangersComputeOnIsWithheld) {
   Cards c;
   CardsSeen seen = c.Seen();
-  seen.cards[3].process = "process 4711 (python)";
+  seen.cards[3].held_by = "process 4711 (python)";
   c.Take(seen);
   EXPECT_THAT(c.Nodes().elsewhere,
               ElementsAre(core::CardHeldElsewhere{{.node = "n1", .card = 3}, "process 4711 (python)"}));
+  CardsSeen other = c.Seen();
+  std::erase_if(other.cards, [](const CardSight& card) { return card.node == "n1"; });
+  c.Take(other);
+  EXPECT_THAT(c.Nodes().elsewhere, SizeIs(1)) << "a node that was not seen has not changed";
   c.Look();
   EXPECT_THAT(c.Nodes().elsewhere, IsEmpty());
 }
@@ -210,7 +234,7 @@ TEST(Cards, AJobsOwnProcessIsNoStranger) {
   Cards c;
   const std::string key = c.Run();
   CardsSeen seen = c.Seen();
-  seen.cards[3].process = "process 4711 (python)";
+  seen.cards[3].held_by = "process 4711 (python)";
   c.Take(seen);
   EXPECT_THAT(c.Nodes().elsewhere, IsEmpty());
   c.h.now += absl::Seconds(1);
@@ -249,6 +273,11 @@ TEST(Cards, AJobThatComputesNothingIsShownOnce) {
   c.Look({}, 0);
   c.h.now += absl::Minutes(30);
   c.Look({}, 0);
+  EXPECT_EQ(told(), 1) << "nobody has looked in between";
+  for (int minute = 0; minute < 30; ++minute) {
+    c.h.now += absl::Minutes(1);
+    c.Look({}, 0);
+  }
   EXPECT_EQ(told(), 2) << "another spell";
 }
 

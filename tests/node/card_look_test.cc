@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,20 +61,37 @@ TEST_F(CardLook, BringsCardsProcessesAndTheKernelsWord) {
     EXPECT_GT(look->uptime_s, 0);
     EXPECT_THAT(
         launch::StatesOf(*look, 2),
-        ElementsAre(launch::GpuState{0, "Xid 79: pid=1, GPU has fallen off the bus.", 3, "process 4711 (python)"},
-                    launch::GpuState{1, "2 memory errors that ECC could not correct since the driver started", 0, ""}));
+        ElementsAre(launch::GpuState{.index = 0,
+                                     .broken = "Xid 79: pid=1, GPU has fallen off the bus.",
+                                     .broke_at = look->at - absl::Seconds(look->uptime_s - 7.5),
+                                     .utilization_percent = 3,
+                                     .held_by = "process 4711 (python)"},
+                    launch::GpuState{.index = 1,
+                                     .broken = "2 memory errors that ECC could not correct since the driver started",
+                                     .utilization_percent = 0}));
   }
   for (const auto& left : std::filesystem::directory_iterator(dir_.At(""))) {
     EXPECT_NE(left.path().filename().string().substr(0, 3), "tp-") << "nothing is left behind";
   }
 }
 
-TEST_F(CardLook, ADriverThatFailsHasNoCards) {
-  Tool("nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9");
-  const auto look = CardsIn(Look());
-  ASSERT_TRUE(look);
-  EXPECT_THAT(look->report.cards, IsEmpty());
-  EXPECT_THAT(look->report.faults, ElementsAre("NVIDIA-SMI has failed"));
+TEST_F(CardLook, ADriverThatFailsHoldsItsCardsAndBreaksNone) {
+  for (const auto& [tool, why] : {std::pair{"echo 'NVIDIA-SMI has failed'; exit 9", "NVIDIA-SMI has failed"},
+                                  std::pair{"exit 3", "it ended with 3"}}) {
+    Tool("nvidia-smi", tool);
+    const auto look = CardsIn(Look());
+    ASSERT_TRUE(look) << why;
+    EXPECT_EQ(look->report.cut_short, why);
+    EXPECT_THAT(
+        launch::StatesOf(*look, 1),
+        ElementsAre(launch::GpuState{.index = 0, .held_by = fmt::format("a driver that fails (nvidia-smi: {})", why)}));
+  }
+}
+
+TEST_F(CardLook, AToolThatIsCutShortByTheClockHangs) {
+  Tool("nvidia-smi", kAnswers);
+  Tool("timeout", "exit 124");
+  EXPECT_TRUE(HungIn(Look()));
 }
 
 TEST_F(CardLook, AToolThatHangsBoundsItself) {
@@ -85,9 +103,19 @@ TEST_F(CardLook, AToolThatHangsBoundsItself) {
   EXPECT_FALSE(CardsIn(reply));
 }
 
+// As where the disk is full that it goes through.
+TEST(CardsIn, OutputWithoutItsEndBreaksNoCard) {
+  HostReply reply;
+  reply.gpu = {"card 0, 00000000:07:00.0, 3, 0", "process status 0", "end"};
+  const auto look = CardsIn(reply);
+  ASSERT_TRUE(look);
+  EXPECT_THAT(launch::FindBrokenCards(look->report, look->xids, 2), IsEmpty());
+  EXPECT_EQ(launch::StatesOf(*look, 2)[1].held_by, "a driver that fails (nvidia-smi: its answer was cut short)");
+}
+
 TEST(CardsIn, AnAnswerThatWasCutShortSaysNothing) {
   HostReply reply;
-  reply.gpu = {"card 0, 00000000:07:00.0, 3, 0"};
+  reply.gpu = {"card 0, 00000000:07:00.0, 3, 0", "card status 0", "process status 0"};
   EXPECT_FALSE(CardsIn(reply));
   reply.gpu.emplace_back("end");
   ASSERT_TRUE(CardsIn(reply));

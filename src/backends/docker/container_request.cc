@@ -21,6 +21,7 @@ using Ordered = nlohmann::ordered_json;
 
 constexpr int64_t kNanosPerCpu = 1'000'000'000;
 constexpr std::string_view kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+constexpr std::string_view kRuntimeDevices = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kHostNetwork = "host";
 
 bool IsOwnNetwork(const std::string& network) { return network.empty() || network == "bridge"; }
@@ -71,10 +72,14 @@ std::string ValueInside(const std::string& name, const std::string& value, const
 }
 
 // What is no text goes as hex (docs/launch-contract.md).
-Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config) {
+Ordered EnvOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorConfig& config, const Site& site) {
   Ordered env = Ordered::array();
   if (!HasTextWords(spec)) env.push_back("TP_RANK_HEX_ARGV=1");
+  // Where it is the engine's default, the runtime of the cards would add to a container all that this names.
+  const bool by_runtime = HasDevices(spec, rank) && site.cards_by == CardsBy::kNvidiaRuntime;
+  if (!by_runtime) env.push_back(fmt::format("{}=void", kRuntimeDevices));
   for (const auto& [name, value] : rank.env) {
+    if (name == kRuntimeDevices) continue;
     if (!IsText(value)) {
       env.push_back(fmt::format("TP_RANK_HEX_{}={}", name, Hex(value)));
     } else {
@@ -188,7 +193,7 @@ Ordered BodyOf(const LaunchSpec& spec, const RankLaunch& rank, const ExecutorCon
   Ordered body = {{"Image", spec.image.empty() ? config.image : spec.image},
                   {"Entrypoint", Ordered::array({site.rank_binary})},
                   {"Cmd", command},
-                  {"Env", EnvOf(spec, rank, config)},
+                  {"Env", EnvOf(spec, rank, config, site)},
                   {"User", config.user.empty() ? site.user : config.user},
                   {"WorkingDir", "/"},
                   {"Labels", LabelsOf(spec, rank, site)},

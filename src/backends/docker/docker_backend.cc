@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -75,11 +76,16 @@ std::string KeyOfName(const std::string& name) {
   return pool == std::string::npos ? "" : name.substr(0, pool);
 }
 
+// Of this backend's making: the labels alone are also those of an image that was committed from such a container.
+bool IsRank(const Container& container) {
+  const auto rank = container.Rank();
+  return rank && container.name == ContainerName(container.Label(kKeyLabel), rank->first, rank->second);
+}
+
 std::map<std::string, std::map<RankKey, Container>> ByAttempt(std::vector<Container> containers) {
   std::map<std::string, std::map<RankKey, Container>> attempts;
   for (Container& container : containers) {
-    const auto rank = container.Rank();
-    if (rank) attempts[container.Label(kKeyLabel)].emplace(*rank, std::move(container));
+    if (IsRank(container)) attempts[container.Label(kKeyLabel)].emplace(*container.Rank(), std::move(container));
   }
   return attempts;
 }
@@ -118,12 +124,21 @@ DockerBackend::~DockerBackend() {
   stopping_changed_.notify_all();
   transport_->Cancel();
   // Nobody adds to them any more.
-  for (std::thread& thread : threads_) thread.join();
+  for (Worker& worker : threads_) worker.thread.join();
 }
 
 void DockerBackend::StartThread(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
-  if (!stopping_) threads_.emplace_back(std::move(work));
+  if (stopping_) return;
+  std::erase_if(threads_, [](Worker& worker) {
+    if (*worker.ended) worker.thread.join();
+    return !worker.thread.joinable();
+  });
+  auto ended = std::make_shared<std::atomic<bool>>(false);
+  threads_.push_back({ended, std::thread([work = std::move(work), ended] {
+                        work();
+                        *ended = true;
+                      })});
 }
 
 Capabilities DockerBackend::capabilities() const {
@@ -236,21 +251,13 @@ CardsBy WayToCards(const EngineFacts& facts, const LaunchSpec& spec) {
 }  // namespace
 
 absl::StatusOr<Site> DockerBackend::SiteNow(const LaunchSpec& spec, absl::Time deadline) {
-  std::optional<EngineFacts> facts;
-  {
-    const std::lock_guard lock(mutex_);
-    facts = facts_;
-  }
-  if (!facts) {
-    TP_ASSIGN_OR_RETURN(facts, engine_.Facts(deadline));
-    const std::lock_guard lock(mutex_);
-    facts_ = facts;
-  }
+  // Each time: between two launches another engine may have come to this address, or this one to a runtime.
+  TP_ASSIGN_OR_RETURN(const EngineFacts facts, engine_.Facts(deadline));
   Site site{.deployment = options_.deployment,
             .storage_root = options_.storage_root,
             .rank_binary = rank_in_storage_,
             .user = user_,
-            .cards_by = WayToCards(*facts, spec),
+            .cards_by = WayToCards(facts, spec),
             .devices = {},
             .device_directory = options_.device_directory};
   for (const char* name : {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}) {
@@ -307,7 +314,10 @@ absl::Status DockerBackend::PullUntil(const std::string& image, absl::Time deadl
     absl::Status pulled = engine_.Pull(image, deadline, tell);
     if (pulled.ok() || absl::IsUnknown(pulled)) return pulled;
     const std::string words(Message(pulled));
-    if (absl::Now() + kPullAgainAfter > deadline) return Error(absl::StatusCode::kUnknown, "{}", words);
+    if (absl::Now() + kPullAgainAfter > deadline) {
+      // That the engine is away says nothing of the image.
+      return absl::IsAborted(pulled) ? Error(absl::StatusCode::kUnknown, "{}", words) : pulled;
+    }
     if (tell(words)) return pulled;
     std::unique_lock lock(mutex_);
     if (stopping_changed_.wait_for(lock, absl::ToChronoMilliseconds(kPullAgainAfter), [this] { return stopping_; })) {
@@ -534,7 +544,7 @@ absl::Status DockerBackend::KillContainers(const std::string& key, absl::Time de
   TP_ASSIGN_OR_RETURN(const std::vector<Container> left, engine_.List({LabelOf(kKeyLabel, key)}, false, deadline));
   absl::Status first;
   for (const Container& container : left) {
-    if (container.state == ContainerState::kActive) {
+    if (container.state == ContainerState::kActive && IsRank(container)) {
       first.Update(engine_.Kill(container.id, "SIGKILL", deadline).status());
     }
   }
@@ -595,7 +605,8 @@ absl::Status DockerBackend::RemoveNetworks(const std::string& key, absl::Time de
 // Being removed already is on its way to being gone.
 absl::Status DockerBackend::RemoveContainers(const std::vector<std::string>& labels, absl::Time deadline) {
   for (bool again = false;; again = true) {
-    TP_ASSIGN_OR_RETURN(const std::vector<Container> left, engine_.List(labels, false, deadline));
+    TP_ASSIGN_OR_RETURN(std::vector<Container> left, engine_.List(labels, false, deadline));
+    std::erase_if(left, [](const Container& container) { return !IsRank(container); });
     if (left.empty()) return absl::OkStatus();
     if (absl::Now() + kRemovePoll > deadline) return Unavailable("container {} is still being removed", left[0].name);
     if (again) std::this_thread::sleep_for(absl::ToChronoMilliseconds(kRemovePoll));
@@ -636,7 +647,7 @@ absl::StatusOr<std::vector<ForeignCard>> DockerBackend::ForeignCards(absl::Time 
   TP_ASSIGN_OR_RETURN(const std::vector<Container> running, engine_.List({}, true, deadline));
   std::vector<ForeignCard> held;
   for (const Container& container : running) {
-    if (container.Label(kDeploymentLabel) == options_.deployment) continue;
+    if (container.Label(kDeploymentLabel) == options_.deployment && IsRank(container)) continue;
     TP_ASSIGN_OR_RETURN(const std::string text, engine_.InspectText(container.id, deadline));
     const std::vector<ForeignCard> cards = CardsHeldBy(text, kKnownCards);
     held.insert(held.end(), cards.begin(), cards.end());

@@ -6,6 +6,7 @@
 // of it, because an engine would run the job a second time.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -77,6 +78,11 @@ class DockerBackend final : public Backend {
     absl::Duration used_at;
   };
 
+  struct Worker {
+    std::shared_ptr<std::atomic<bool>> ended;
+    std::thread thread;
+  };
+
   DockerBackend(DockerOptions options, launch::StorageRoot storage, std::string rank_in_storage,
                 std::unique_ptr<EngineTransport> transport);
   std::shared_ptr<Entry> FindEntry(const std::string& key);
@@ -115,14 +121,13 @@ class DockerBackend final : public Backend {
   bool stopping_ = false;
   std::map<std::string, std::shared_ptr<Entry>> entries_;  // by key; those not in use are dropped
   absl::Duration dropped_at_ = -absl::InfiniteDuration();
-  std::optional<EngineFacts> facts_;
   // When the engine was away, as far as it was noticed; ends what it did then is no proof of anything.
   absl::Time first_answer_ = absl::InfiniteFuture();
   absl::Time last_answer_ = absl::InfinitePast();
   bool away_ = false;
   std::vector<std::pair<absl::Time, absl::Time>> outages_;
   std::function<void(const std::string& key)> wake_;
-  std::vector<std::thread> threads_;
+  std::vector<Worker> threads_;
 };
 
 }  // namespace tp::docker

@@ -1,8 +1,12 @@
 #include "backends/docker/engine.h"
 
+#include <algorithm>
+#include <array>
 #include <thread>
 
 #include <fmt/format.h>
+
+#include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
 #include "backends/docker/json_access.h"
 #include "base/status.h"
@@ -19,6 +23,16 @@ constexpr int kServerError = 500;
 constexpr absl::Duration kExecutePoll = absl::Milliseconds(5);
 constexpr absl::Duration kEventsIdle = absl::Minutes(5);
 constexpr absl::Duration kPullIdle = absl::Minutes(2);
+
+// What engines say of an image that is not there for them, in the middle of an answer; all else may pass.
+bool IsForGood(const std::string& error) {
+  constexpr std::array<std::string_view, 7> kForGood = {"not found",        "not exist",    "manifest unknown",
+                                                        "denied",           "unauthorized", "no matching manifest",
+                                                        "invalid reference"};
+  const std::string lower = absl::AsciiStrToLower(error);
+  return std::any_of(kForGood.begin(), kForGood.end(),
+                     [&](std::string_view words) { return lower.find(words) != std::string::npos; });
+}
 
 std::string WordsOf(const EngineResponse& response) {
   const Json json = Json::parse(response.body, nullptr, false);
@@ -175,24 +189,29 @@ absl::StatusOr<bool> Engine::HasImage(const std::string& image, absl::Time deadl
 }
 
 absl::Status Engine::Pull(const std::string& image, absl::Time deadline,
-                          const std::function<void(std::string)>& progress) {
+                          const std::function<bool(std::string)>& progress) {
   PullProgress so_far;
+  bool enough = false;
   std::string error;
   std::string message;  // of an answer that is an error as a whole
   const auto line = [&](std::string_view text) {
     const Json json = Json::parse(text, nullptr, false);
     if (json.is_object()) error = TextAt(json, "error");
     if (json.is_object()) message = TextAt(json, "message");
-    if (error.empty() && json.is_object()) progress(so_far.Take(json));
-    return error.empty() && absl::Now() < deadline;
+    if (error.empty() && json.is_object()) enough = progress(so_far.Take(json));
+    return error.empty() && !enough && absl::Now() < deadline;
   };
   // Without a tag the engine would fetch every one that there is.
   const bool tagged =
       image.find('@') != std::string::npos || image.find(':', image.rfind('/') + 1) != std::string::npos;
   const std::string path = fmt::format("/images/create?fromImage={}", UrlEncode(tagged ? image : image + ":latest"));
   const absl::Status status = transport_.Stream({"POST", path, ""}, kPullIdle, line);
-  if (!status.ok()) return message.empty() ? status : Error(status.code(), "{}", message);
-  if (!error.empty()) return Error(absl::StatusCode::kUnknown, "{}", error);
+  if (enough) return Error(absl::StatusCode::kCancelled, "the pull of {} was called off", image);
+  if (!status.ok() && message.empty()) return status;
+  if (!status.ok()) return Error(absl::IsUnknown(status) ? status.code() : absl::StatusCode::kAborted, "{}", message);
+  if (!error.empty()) {
+    return Error(IsForGood(error) ? absl::StatusCode::kUnknown : absl::StatusCode::kAborted, "{}", error);
+  }
   if (absl::Now() >= deadline) return Error(absl::StatusCode::kUnknown, "it did not arrive in time");
   return absl::OkStatus();
 }

@@ -49,8 +49,9 @@ class Engine {
                                              absl::Time deadline);
 
   absl::StatusOr<bool> HasImage(const std::string& image, absl::Time deadline);
-  // Until it is there. `progress` says how far it is, in words. UNKNOWN: the engine cannot get it, for good.
-  absl::Status Pull(const std::string& image, absl::Time deadline, const std::function<void(std::string)>& progress);
+  // Until it is there. `progress` is told how far it is, in words, and says whether that is enough. UNKNOWN: the engine
+  // cannot get it, for good. ABORTED: it says that it cannot, which may pass. CANCELLED: it was enough.
+  absl::Status Pull(const std::string& image, absl::Time deadline, const std::function<bool(std::string)>& progress);
 
   absl::StatusOr<EngineAnswer> CreateNetwork(const std::string& name, const std::string& body, absl::Time deadline);
   // Ids of those with the label.

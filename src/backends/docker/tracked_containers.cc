@@ -69,7 +69,7 @@ Observation TrackedContainers::Observe(const std::string& nonce, const std::map<
   if (!files.ok()) return UnknownOf(files.status());
   files_ = *files;
   looks_.resize(files_->ranks.size());
-  LookForIdle(seen);
+  LookForIdle(seen, launch);
   const Claim claim = ClaimOf(*files_, nonce);
   if (claim == Claim::kNone) return Unclaimed(nonce, seen, launch);
   CloseFenceOfCutShort(launch);
@@ -114,22 +114,27 @@ Observation TrackedContainers::Unclaimed(const std::string& nonce, const std::ma
   if (const absl::Status there = place_.storage.Check(); !there.ok()) return UnknownOf(there);
   const absl::StatusOr<Claim> claim = ReadClaim(nonce);
   if (!claim.ok()) return UnknownOf(claim.status());
-  if (*claim != Claim::kNone) return Owned(*claim, seen, launch);
+  if (*claim != Claim::kNone) {
+    LookForIdle(seen, launch);
+    return Owned(*claim, seen, launch);
+  }
   return Absent{Claim::kNone, Ranks()};
 }
 
 // What exists and never ran, or does not exist: since when.
-void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen) {
+void TrackedContainers::LookForIdle(const std::map<RankKey, Container>& seen, const LaunchProgress& launch) {
   const absl::Duration now = place_.since_boot();
   for (size_t i = 0; i < looks_.size(); ++i) {
     const launch::RankFiles& rank = files_->ranks[i];
     const Container* const container = Find(seen, rank);
     const int64_t beats = rank.heartbeat ? rank.heartbeat->count : 0;
+    const bool stirs = launch.under_way || rank.claim.has_value() != looks_[i].claimed || beats != looks_[i].beats;
     if (container != nullptr && container->state != ContainerState::kCreated) {
       looks_[i].idle_since.reset();
-    } else if (!looks_[i].idle_since || beats != looks_[i].beats) {
+    } else if (!looks_[i].idle_since || stirs) {
       looks_[i].idle_since = now;
     }
+    looks_[i].claimed = rank.claim.has_value();
     looks_[i].beats = beats;
   }
 }

@@ -56,7 +56,9 @@ class TrackedContainers {
 
  private:
   struct Looks {
-    std::optional<absl::Duration> idle_since;  // no container of it runs, and its heartbeat stands still
+    // Nobody is launching it, no container of it runs, and its claim and heartbeat stand still.
+    std::optional<absl::Duration> idle_since;
+    bool claimed = false;
     int64_t beats = 0;
     std::optional<Inspected> ended;
   };
@@ -65,7 +67,7 @@ class TrackedContainers {
                         const LaunchProgress& launch);
   Present Owned(Claim claim, const std::map<RankKey, Container>& seen, const LaunchProgress& launch) const;
   Tree TreeOf(size_t index, const std::map<RankKey, Container>& seen, const LaunchProgress& launch) const;
-  void LookForIdle(const std::map<RankKey, Container>& seen);
+  void LookForIdle(const std::map<RankKey, Container>& seen, const LaunchProgress& launch);
   bool IdleFor(size_t index, absl::Duration length) const;
   bool IsOver(size_t index) const;
   void CloseFenceOfCutShort(const LaunchProgress& progress) const;

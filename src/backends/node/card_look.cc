@@ -1,12 +1,14 @@
 #include "backends/node/card_look.h"
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "absl/time/clock.h"
 #include "backends/node/host_script.h"
 #include "base/since_boot.h"
 
@@ -35,6 +37,19 @@ echo "boot $b"
 echo "up $u"
 )sh";
 
+// The tool's exit code, from the line behind all that it printed; -1: it is missing, as where the disk is full.
+int TakeStatus(std::string& text) {
+  constexpr std::string_view kStatus = "status ";
+  const size_t begin = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
+  const size_t line = begin == std::string::npos ? 0 : begin + 1;
+  int status = -1;
+  if (std::string_view(text).substr(line).starts_with(kStatus)) {
+    std::from_chars(text.data() + line + kStatus.size(), text.data() + text.size(), status);
+    text.resize(line);
+  }
+  return status;
+}
+
 }  // namespace
 
 // A tool that hangs in the driver cannot be killed and would keep whoever waits for it: it is begun beside, with
@@ -43,8 +58,11 @@ std::string LookAtCardsPart() {
   return fmt::format(R"sh(
 gpu_query() {{
   (
-    timeout -k 1 {3} "$smi" "$2" {2} >"$t/out" 2>&1
-    : >"$t/done"
+    {{
+      timeout -k 1 {3} "$smi" "$2" {2}
+      echo "status $?"
+    }} >"$t/out" 2>&1
+    mv "$t/out" "$t/done"
   ) >/dev/null 2>&1 </dev/null &
   i=0
   while [ ! -e "$t/done" ]; do
@@ -52,8 +70,9 @@ gpu_query() {{
     i=$((i + 1))
     sleep 0.1
   done
+  case $(tail -n 1 "$t/done") in "status 124" | "status 137") echo "gpu hung"; return 1 ;; esac
+  sed "s/^/gpu $1 /" "$t/done"
   rm -f "$t/done"
-  sed "s/^/gpu $1 /" "$t/out"
 }}
 gpu_look() {{
   smi=$(
@@ -87,9 +106,13 @@ std::optional<launch::GpuLook> CardsIn(const HostReply& reply) {
       if (line.starts_with(word)) texts[word].append(line.substr(word.size())).push_back('\n');
     }
   }
+  const int cards = TakeStatus(texts[kCardsWord]);
+  const int processes = TakeStatus(texts[kProcessWord]);
   launch::GpuLook look;
-  look.report = launch::ParseGpuQuery(texts[kCardsWord]);
+  look.report = launch::ParseGpuQuery(texts[kCardsWord], cards);
+  if (look.report.cut_short.empty() && processes != 0) return std::nullopt;
   look.processes = launch::ParseGpuProcesses(texts[kProcessWord]);
+  look.at = absl::Now();
   look.xids = launch::ParseXids(texts[kXidWord]);
   look.uptime_s = reply.facts.uptime_s;
   return look;

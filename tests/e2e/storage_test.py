@@ -10,6 +10,11 @@ from hung_directory import HungDirectory
 SIZE = "8m"
 
 
+def waits_for(go, then="exit 0"):
+    """A job until the file is there, and no longer than two minutes."""
+    return ("sh", "-c", f"i=0; while [ ! -e {go} ] && [ $i -lt 600 ]; do sleep 0.2; i=$((i + 1)); done; {then}")
+
+
 class Full(unittest.TestCase):
     """The runs are on a file system of their own. Needs root, for the mount."""
 
@@ -32,7 +37,7 @@ class Full(unittest.TestCase):
         for code, state in ((0, "SUCCEEDED"), (3, "FAILED")):
             with self.subTest(code=code):
                 go.unlink(missing_ok=True)
-                run = self.d.submit("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; exit {code}")
+                run = self.d.submit(*waits_for(go, f"exit {code}"))
                 wait_until(lambda: self.d.step(run)["state"] == "RUNNING", what="the job to run")
                 self.fill()
                 go.touch()
@@ -63,9 +68,8 @@ class Hung(DeploymentTest):
 
     def test_nothing_is_told_of_it_and_nobody_else_waits(self):
         go = self.d.root / "go"
-        command = ("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done")
-        hangs = self.d.submit(*command)
-        beside = [self.d.submit(*command, flags=("--profile", "h200:1")) for _ in range(4)]
+        hangs = self.d.submit(*waits_for(go))
+        beside = [self.d.submit(*waits_for(go), flags=("--profile", "h200:1")) for _ in range(4)]
         for run in (hangs, *beside):
             wait_until(lambda run=run: self.d.step(run)["state"] == "RUNNING", what="the job to run")
         hung = HungDirectory(self.d.attempt_dir(hangs))

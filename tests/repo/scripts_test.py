@@ -69,11 +69,11 @@ class DataFiles(repo_test.unittest.TestCase):
         presets = json.loads((ROOT / "CMakePresets.json").read_text())
         for kind in ("configurePresets", "buildPresets", "testPresets"):
             names = {preset["name"] for preset in presets[kind] if not preset.get("hidden")}
-            self.assertEqual(names, {"release", "debug", "asan", "tsan", "coverage"}, kind)
+            self.assertEqual(names, {"release", "debug", "asan", "asan-core", "tsan", "coverage"}, kind)
 
     def test_minimums_name_known_suites_and_runs(self) -> None:
         config = json.loads((ROOT / "tests/minimums.json").read_text())
-        self.assertLessEqual(set(config["minimums"]), {"release", "asan", "tsan"})
+        self.assertLessEqual(set(config["minimums"]), {"release", "engines", "asan", "tsan"})
         for run_name, minimums in config["minimums"].items():
             self.assertLessEqual(set(minimums), set(config["suites"]), run_name)
 
